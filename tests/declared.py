@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from generator.settings.environment import Environment, Written
+from generator.settings.flags import EngineSettings
 from generator.sitefile.declaration import (
     DeclaredEngine,
     DeclaredModel,
@@ -30,7 +32,7 @@ def a_model(**settings: Any) -> DeclaredModel:
 
 
 def an_engine(**settings: Any) -> DeclaredEngine:
-    """An engine section; vLLM 0.33.0 at 0.8 by default."""
+    """An engine section with `args` and `env`; vLLM 0.33.0 at 0.8 by default."""
     values: dict[str, Any] = {
         "name": "vllm",
         "version": "0.33.0",
@@ -48,4 +50,7 @@ def an_engine(**settings: Any) -> DeclaredEngine:
         "env": {},
         "secrets": (),
     }
-    return DeclaredEngine(**(values | settings))
+    values |= settings
+    env = Environment(Written(values.pop("env")))
+    own = EngineSettings(values["name"], values["version"], values.pop("args"))
+    return DeclaredEngine(**values, settings=own, environment=env)

@@ -328,6 +328,7 @@ def head_of(path: Path, command: str, source: str) -> str:
 @click.option("--values", multiple=True, metavar="FLAG=FILE:NAME", help="A registry of values.")
 @click.option("--underscores", is_flag=True, help="`_` is `-` in names.")
 @click.option("--dotted", is_flag=True, help="`--flag.key` sets a key of JSON.")
+@click.option("--iec", is_flag=True, help="Sizes have the suffixes k, Ki, M, Mi.")
 @click.option("--variables", "prefix", default="", help="The prefix of its variables.")
 @click.option("--variables-of", "modules", default="**/*.py", help="The files that have them.")
 @click.option("--all-variables", is_flag=True, help="The program reads no others with the prefix.")
@@ -345,6 +346,7 @@ def make(
     values: tuple[str, ...],
     underscores: bool,
     dotted: bool,
+    iec: bool,
     prefix: str,
     modules: str,
     all_variables: bool,
@@ -362,7 +364,12 @@ def make(
         flags = [with_earlier(flag, others) for flag in flags]
         print("\n".join(differences(flags, others[0])))
     abbreviations = isinstance(parser, argparse.ArgumentParser) and parser.allow_abbrev
-    optional_traits = {"underscores": underscores, "abbreviations": abbreviations, "dotted": dotted}
+    optional_traits = {
+        "underscores": underscores,
+        "abbreviations": abbreviations,
+        "dotted": dotted,
+        "iec": iec,
+    }
     traits = [*(name for name, holds in optional_traits.items() if holds), "equals"]
     head = head_of(output, command, source or (wheel.name if wheel else where))
     new = VersionCatalog(version, tuple(flags), names if prefix else frozenset())

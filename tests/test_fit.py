@@ -1112,7 +1112,7 @@ def test_explicit_stages_are_used() -> None:
     fit = assess(some_nodes(2), model, uneven)
     assert fit
     assert [node.layers for node in fit.nodes] == [50, 30]
-    wrong = replace(uneven, env={"VLLM_PP_LAYER_PARTITION": "50,31"})
+    wrong = an_engine(parallel=uneven.parallel, env={"VLLM_PP_LAYER_PARTITION": "50,31"})
     unknown = assess(some_nodes(2), model, wrong)
     assert unknown
     assert unknown.state == "unknown"

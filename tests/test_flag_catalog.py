@@ -154,7 +154,7 @@ def test_catalog_is_consistent(known: FlagCatalog) -> None:
     lines = (FOLDER / f"{known.program}.tsv").read_text("utf-8").splitlines()
     assert [line[:1] for line in lines[:2]] == ["#", "#"]
     assert lines[1].startswith("# Source: ")
-    assert known.traits <= {"underscores", "abbreviations", "dotted", "equals"}
+    assert known.traits <= {"underscores", "abbreviations", "dotted", "iec", "equals"}
     flags = list(known.flags())
     options = [option for flag in flags for option in (*flag.names, *flag.off)]
     assert len(options) == len(set(options))

@@ -17,8 +17,9 @@ from generator.resources import TEMPLATES
 from generator.rules.flags import variable_faults
 from generator.rules.flags.parser import Parser
 from generator.rules.flags.value_faults import value_fault
+from generator.settings.environment import Environment, Written
+from generator.settings.values import Argument
 from generator.site import Member, Part, Site, Words
-from generator.sitefile.declaration import Argument
 
 # The programs with a catalog, by the command that starts them.
 PROGRAMS = {
@@ -137,9 +138,9 @@ def test_engine_reads_all_variables(bundle: Bundle) -> None:
     for node in bundle.part.nodes:
         env |= dict.fromkeys(node.env)
     # Placeholders for variables whose names users choose.
-    env = {name: "" for name in env if name not in engine.secrets}
+    environment = Environment(Written({name: "" for name in env if name not in engine.secrets}))
     parser = Parser(engine.name, engine.title, known, {})
-    assert [fault.message for _, fault in variable_faults.faults(env, parser)] == []
+    assert [fault.message for _, fault in variable_faults.faults(environment, parser)] == []
 
 
 @pytest.mark.parametrize(

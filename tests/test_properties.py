@@ -336,9 +336,11 @@ def arguments_reach_the_engine_as_the_site_says_them(built: Built) -> None:
         flag, _, text = words[0].partition("=")
         assert flag == names[value is False]
         if isinstance(value, list):
-            assert list(words[1:]) == value
+            assert list(words[1:] if len(value) > 1 else [text]) == value
         elif isinstance(value, dict):
             assert json.loads(text) == value
+        elif isinstance(value, float):
+            assert float(text) == value
         elif not isinstance(value, bool):
             assert text == str(value)
 

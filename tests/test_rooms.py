@@ -80,6 +80,7 @@ AT_HOME = {
     "fit/": {"ring"},
     "rules/flags/value_faults.py": {"switch"},
     "adoption/command.py": {"switch"},
+    "settings/values.py": {"switch"},
     "engines/sglang/startup/exchange.py": {"direct"},
 }
 
@@ -119,3 +120,19 @@ def test_templates_compare_no_name_of_an_engine_or_a_topology() -> None:
         if compared.search(path.read_text(encoding="utf-8"))
     ]
     assert found == []
+
+
+# What makes the normal form of settings, and the rules about how they are spelled.
+OF_SPELLING = ("settings/", "rules/flags/checking.py")
+
+
+def test_only_rules_about_spelling_see_settings_as_written() -> None:
+    """Everything else asks for settings in their normal form, which has one meaning for each."""
+    seen = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "as_written"
+    }
+    assert seen
+    assert {module for module in seen if not module.startswith(OF_SPELLING)} == set()

@@ -16,7 +16,7 @@ from generator import rules
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Finding
 from generator.engines import ENGINES
-from generator.engines.startup import Condition, Effect, start_of, verdicts
+from generator.engines.startup import Condition, Effect, verdicts
 from generator.pipeline import Reading, read_site
 
 TABLES = Path(__file__).parent / "startup"
@@ -152,9 +152,8 @@ def test_every_condition_has_a_row(engine: str, pytestconfig: pytest.Config) -> 
         assert declared
         assert declared.engine
         assert declared.model
-        start = start_of(declared.engine, declared.model)
         for condition in ENGINES[engine].conditions():
-            for verdict in verdicts((condition,), start):
+            for verdict in verdicts((condition,), declared.engine, declared.model):
                 messages.setdefault(condition, verdict.refusal.message)
     conditions = ENGINES[engine].conditions()
     assert [c.check.__name__ for c in conditions if c not in messages] == []

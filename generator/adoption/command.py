@@ -14,8 +14,8 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import FlagCatalog, Found
 from generator.engines import ENGINES
-from generator.engines.startup import parsed
 from generator.records import record, replace
+from generator.settings.values import parsed
 
 # What may come first after the image of a server: a flag, a model, or a shell's variable.
 _MODEL = re.compile(r"[-$]|(?!.*/s?bin/).*/")

@@ -7,6 +7,7 @@ from generator.adoption.draft import Draft
 from generator.adoption.found import Word
 from generator.adoption.mounts import outside
 from generator.engines import ENGINES
+from generator.settings.flags import EngineSettings
 from generator.sitefile.text_types import TEXT_TYPES
 
 _GUESSED_GIB = 100
@@ -16,9 +17,10 @@ def fill(draft: Draft, command: Command | None) -> None:
     """Write the site file's key for flags and variables that mean exactly that."""
     if command is None:
         return
-    args = draft.get("engine", "args") or {}
+    version = str(draft.get("engine", "version"))
+    settings = EngineSettings(command.engine, version, draft.get("engine", "args") or {})
     env = {v.name: v.value.text for v in command.container.env}
-    stated = ENGINES[command.engine].stated_offload(args, env)
+    stated = ENGINES[command.engine].stated_offload(settings, env)
     if not stated or not TEXT_TYPES["path"].fits(path := outside(command.container, stated.path)):
         return
     place = _place(draft, stated.flags)

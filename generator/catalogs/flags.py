@@ -5,8 +5,9 @@ A catalog is a file for each program, `schemas/engines/PROGRAM.tsv`, with fields
 - `#` and text: where the catalog comes from.
 - `versions` and the versions that the file covers, oldest first.
 - `parser` and how the program's parser reads: `underscores` (`_` is `-` in names), `abbreviations`
-  (it completes a beginning), `dotted` (`--flag.key value` sets a key of a JSON flag), `equals` (it
-  takes `--flag=value`).
+  (it completes a beginning), `dotted` (`--flag.key value` sets a key of a JSON flag), `iec` (sizes
+  end with k, Ki, M or Mi; otherwise with k for 1000 and K for 1024), `equals` (it takes
+  `--flag=value`).
 - `variables`, a prefix, and `all` where the catalog has all that begin with it, else `some`.
 - `--name --alias -a`, a type (`switch`, which takes no value, `int`, `float`, `text` or `json`),
   and what else is known: each an attribute of `Flag`, `=`, and its words.

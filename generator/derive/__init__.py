@@ -23,6 +23,8 @@ from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.hardware import HALVES
 from generator.records import record
 from generator.services import PROXY
+from generator.settings.flags import EngineSettings
+from generator.settings.values import Argument
 from generator.site import (
     Bandwidth,
     Container,
@@ -42,12 +44,7 @@ from generator.site import (
 from generator.site.complete import CompleteDeclaration
 from generator.site.control_plane import control_planes, links, on_management
 from generator.site.service import Service
-from generator.sitefile.declaration import (
-    Argument,
-    DeclaredEngine,
-    DeclaredNode,
-    Topology,
-)
+from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 
 # NVIDIA's threshold for a healthy cable.
 LINK_GBIT_S = 184
@@ -106,7 +103,7 @@ def _pool(declared: CompleteDeclaration) -> Mapping[str, Argument]:
     if traits.tokens_flag and memory and memory.pool_tokens:
         return {traits.tokens_flag: str(memory.pool_tokens)}
     flag = traits.pool_flag
-    is_given = flag in declared.engine.args or declared.model.kv_cache_memory is not None
+    is_given = flag in declared.engine.settings or declared.model.kv_cache_memory is not None
     if not flag or is_given or memory is None or not memory.nodes:
         return {}
     room = min(node.kv_room_gib for node in memory.nodes)
@@ -306,7 +303,7 @@ def _group(declared: CompleteDeclaration, beside: Mapping[str, Service], place: 
         place,
         model,
         engine,
-        {**(_pool(declared) if place.shares_a_node else {}), **declared.engine.args},
+        declared.engine.settings.beside(_pool(declared) if place.shares_a_node else {}),
         {name: value for s in beside.values() for name, value in s.nccl().items()},
         controls,
         links(nodes, fabric, controls),
@@ -325,7 +322,7 @@ class _Members:
     place: _Place
     model: Model
     engine: Engine
-    args: Mapping[str, Argument]
+    settings: EngineSettings
     of_services: Mapping[str, str]
     controls: Sequence[ControlPlane]
     links: tuple[Link, ...]
@@ -381,13 +378,13 @@ class _Members:
             has_vocabularies=bool(self.model.vocabularies),
             offload=self.model.kv_offload,
         )
-        return environment.with_overrides(groups, {**declared.engine.env, **node.env})
+        return environment.with_overrides(groups, declared.engine.environment.on(node.name))
 
     def _container(self, index: int) -> Container:
         """The container of the engine on a node."""
         declared, node = self.declared, self.declared.nodes[index]
         return container(
-            *(self._rank(index), self.engine, self.model, self.args, self._hub(node)),
+            *(self._rank(index), self.engine, self.model, self.settings, self._hub(node)),
             bool(declared.fabric.interfaces[node.name]),
             declared.memory,
             tuple(files.mounts(declared.engine.given_files, node.name)),

@@ -1,12 +1,13 @@
 """The options of Docker on a node, shared by the Compose file and a manual start."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.derive import environment
 from generator.engines import ENGINES
 from generator.fit.assessment import Fit
 from generator.records import replace
+from generator.settings.flags import EngineSettings
 from generator.site import (
     GIVEN_SECRETS,
     SECRETS_ENV,
@@ -21,7 +22,7 @@ from generator.site import (
     Words,
 )
 from generator.site.places import given_secrets, mounted, place
-from generator.sitefile.declaration import Argument, DeclaredContainer, DeclaredEngine
+from generator.sitefile.declaration import DeclaredContainer, DeclaredEngine
 
 CONTAINER_ENV = "/etc/sparkgen/container.env"
 
@@ -43,7 +44,7 @@ STOP_SECONDS = 60
 
 def times(engine: DeclaredEngine) -> Times:
     """The time limits, including those that the site sets itself."""
-    own = engine.env.get(ENGINE_TRAITS[engine.name].step_seconds_variable, "")
+    own = engine.environment.first(ENGINE_TRAITS[engine.name].step_seconds_variable)
     return replace(_TIMES, step=int(own)) if own.isdecimal() and own.isascii() else _TIMES
 
 
@@ -51,7 +52,7 @@ def container(
     rank: Rank,
     engine: Engine,
     model: Model,
-    args: Mapping[str, Argument],
+    settings: EngineSettings,
     hub: str,
     has_fabric: bool,
     memory: Fit | None,
@@ -72,8 +73,8 @@ def container(
     return Container(
         image=engine.image,
         entrypoint=program,
-        command=(tuple(rest), *module.flags(rank, engine, model, args)),
-        options=module.options(engine, model, args, memory),
+        command=(tuple(rest), *module.flags(rank, engine, model, settings)),
+        options=module.options(engine, model, settings, memory),
         mounts=(*_mounts(rank, engine, model, hub, model_path, group, has_nccl_conf), *files),
         devices=tuple(dict.fromkeys((*(_RDMA if has_fabric else ()), *own.devices))),
         env_files=engine.env_files,

@@ -82,26 +82,22 @@ def engine_of(
         token_counters=module.TOKEN_COUNTERS,
         uses_nccl=traits.uses_nccl,
         secrets=declared.secrets,
-        env_files=tuple(_env_files(declared, nodes, group)),
+        env_files=tuple(_env_files(declared, group)),
         is_derived=declared.derived is not None,
-        task=traits.task(declared.args),
+        task=traits.task(declared.settings.value),
         held_by_others=held_by_others,
     )
 
 
 def _has_tls(declared: DeclaredEngine, flags: Sequence[str]) -> bool:
     """Whether the engine has all flags that TLS needs."""
-    given = {name.replace("_", "-") for name in declared.args}
-    return bool(flags) and given.issuperset(flags)
+    return bool(flags) and all(flag in declared.settings for flag in flags)
 
 
-def _env_files(
-    declared: DeclaredEngine, nodes: Sequence[DeclaredNode], group: str
-) -> Iterator[str]:
+def _env_files(declared: DeclaredEngine, group: str) -> Iterator[str]:
     """Environment files, in which later values override earlier ones."""
     yield place(ENGINE_ENV, group)
-    own = (value for node in nodes for value in node.env.values())
-    if any(map(is_raw, (*declared.env.values(), *own))):
+    if any(is_raw(variable.value) for variable in declared.environment):
         yield place(RAW_ENV, group)
 
 

@@ -14,9 +14,11 @@ from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
 from generator.on_demand import OnDemand
 from generator.origin import Origin
+from generator.settings.environment import Environment
+from generator.settings.flags import EngineSettings
 from generator.site import Engine, Model, Rank, Words
 from generator.site.panel import Panel
-from generator.sitefile.declaration import Argument, KvOffload, Parallel
+from generator.sitefile.declaration import KvOffload, Parallel
 
 if TYPE_CHECKING:
     from generator.engines.stated_offload import StatedOffload
@@ -72,25 +74,23 @@ class EngineModule(Protocol):
         """Files and folders on the node that a rank reads; `hub` is its Hugging Face cache."""
 
     def flags(
-        self, rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
+        self, rank: Rank, engine: Engine, model: Model, settings: EngineSettings
     ) -> tuple[Words, ...]:
         """The program's flags, each with its values."""
 
-    def open_paths(
-        self, version: str, env: Mapping[str, str], args: Mapping[str, Argument]
-    ) -> Words:
+    def open_paths(self, version: str, environment: Environment, settings: EngineSettings) -> Words:
         """Known paths of the API that a key should protect but that don't require one."""
 
     def offload_variables(self, offload: KvOffload) -> Mapping[str, str]:
         """Variables of a KV cache on disk."""
 
     def stated_offload(
-        self, args: Mapping[str, Any], env: Mapping[str, str]
+        self, settings: EngineSettings, env: Mapping[str, str]
     ) -> "StatedOffload | None":
         """A KV cache on disk that people configured themselves, by its flags and variables."""
 
     def options(
-        self, engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
+        self, engine: Engine, model: Model, settings: EngineSettings, memory: Fit | None
     ) -> Mapping[str, Any]:
         """Settings that the engine reads from a file; `memory` is what is known about each node."""
 

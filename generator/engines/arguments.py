@@ -1,84 +1,83 @@
-"""Entries of `engine.args` as words of a command line, as the engine's own parser accepts them."""
+"""An engine's settings as words of a command line, as its own parser accepts them."""
 
 import json
 from collections.abc import Iterator, Mapping
 
-from generator.catalogs.flag_files import catalogs
-from generator.catalogs.flags import FlagCatalog, Found
+from generator.catalogs.flag_files import catalog
+from generator.settings.flags import EngineSettings, Setting
 from generator.site import Words
-from generator.sitefile.declaration import Argument, Speculative
+from generator.sitefile.declaration import Speculative
+
+# What stands between the parts of JSON.
+Separators = tuple[str, str]
+_SPACED: Separators = (", ", ": ")
 
 
-def arguments(program: str, version: str, args: Mapping[str, Argument]) -> Iterator[Words]:
-    """The words of all entries, by name; the catalog is read only if there are any."""
-    known = catalogs(program, version) if args else ()
-    for name in sorted(args):
-        having = (each for each in known if each.find(name))
-        yield from words(name, args[name], next(having, known[0] if known else None))
+def arguments(
+    settings: EngineSettings, *but: str, separators: Separators = _SPACED
+) -> Iterator[Words]:
+    """The words of all settings but some, by name."""
+    given = sorted(settings, key=lambda setting: setting.name)
+    known = catalog(settings.engine, settings.version) if given else None
+    for setting in (setting for setting in given if setting.name not in but):
+        yield from words(setting, known is None or "equals" in known.traits, separators)
 
 
-def settings(prefix: str, drafts: Speculative) -> dict[str, Argument]:
+def draft_flags(engine: str, version: str, prefix: str, drafts: Speculative) -> EngineSettings:
     """The flags of speculative decoding, which a site file names without their prefix."""
     named = ((name.replace("_", "-"), value) for name, value in drafts.config.items())
-    return {
-        name if name.startswith(prefix) else f"{prefix}{name}": value
-        if isinstance(value, bool | list | dict)
-        else str(value)
-        for name, value in named
-    }
+    return EngineSettings(
+        engine,
+        version,
+        {
+            name if name.startswith(prefix) else f"{prefix}{name}": value
+            if isinstance(value, bool | list | dict)
+            else str(value)
+            for name, value in named
+        },
+    )
 
 
-def words(name: str, value: Argument, known: FlagCatalog | None = None) -> Iterator[Words]:
-    """One entry: a flag and its values, repeated if the flag is.
+def words(
+    setting: Setting, takes_equals: bool = True, separators: Separators = _SPACED
+) -> Iterator[Words]:
+    """A flag and its values, repeated if the flag is.
 
     A flag that no catalog has is treated like most: `--no-` turns a switch off, and a list becomes
     separate words.
     """
-    found = known.find(name) if known else None
-    option = f"--{name}"
-    for item in _values(value, found):
+    option = f"--{setting.name}"
+    for item in _values(setting, separators):
         if item is None:
-            yield (_negation(option, found),) if value is False else (option,)
+            yield (_negation(setting),) if setting.value is False else (option,)
         elif isinstance(item, list):
             yield (option, *item)
-        elif known and "equals" not in known.traits:
-            yield (option, item)
-        else:
+        elif takes_equals:
             yield (f"{option}={item}",)
+        else:
+            yield (option, item)
 
 
-def _values(value: Argument, found: Found | None) -> Iterator[str | list[str] | None]:
+def _values(setting: Setting, separators: Separators) -> Iterator[str | list[str] | None]:
     """What follows each occurrence of the flag: nothing, one word or several."""
-    if found and (found.key or found.flag.type == "json") and not isinstance(value, str):
-        yield _json(value)
+    value, flag = setting.value, setting.flag
+    if isinstance(value, Mapping) or (flag and flag.type == "json" and not isinstance(value, str)):
+        yield json.dumps(value, sort_keys=True, separators=separators)
     elif isinstance(value, bool):
-        yield found.flag.words[not value] if found and found.flag.words else None
-    elif isinstance(value, dict):
-        yield _json(value)
+        yield None
     elif isinstance(value, list):
-        yield from _listed([_text(item) for item in value], found.flag.many if found else "")
+        words = [_text(item) for item in value]
+        is_each = flag and (flag.many == "append" or len(words) == 1)
+        yield from words if is_each else (words,)
     else:
         yield value
 
 
-def _listed(items: list[str], many: str) -> Iterator[str | list[str]]:
-    if many == "append":
-        yield from items
-    elif many == "comma":
-        yield ",".join(items)
-    else:
-        yield items
-
-
-def _negation(option: str, found: Found | None) -> str:
-    """The flag's own negation; the usual one keeps the name as written."""
-    common = f"--no-{option.removeprefix('--')}"
-    negations = found.flag.off if found else ()
-    return common if not negations or common.replace("_", "-") in negations else negations[0]
-
-
-def _json(value: Argument) -> str:
-    return json.dumps(value, sort_keys=True)
+def _negation(setting: Setting) -> str:
+    """The flag's own negation, or the usual one."""
+    common = f"--no-{setting.name}"
+    negations = setting.flag.off if setting.flag else ()
+    return common if not negations or common in negations else negations[0]
 
 
 def _text(value: object) -> str:

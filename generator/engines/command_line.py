@@ -5,12 +5,12 @@ from typing import Any
 
 from generator.engines.draft_settings import DraftSettings
 from generator.fit.assessment import Fit
+from generator.settings.flags import EngineSettings
 from generator.site import Engine, Model
-from generator.sitefile.declaration import Argument
 
 
 def options(
-    engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
+    engine: Engine, model: Model, settings: EngineSettings, memory: Fit | None
 ) -> Mapping[str, Any]:
     """None."""
     return {}

@@ -4,34 +4,25 @@ The conditions of an engine are in its own module. Each has the line of the engi
 comes from and the versions for which it holds; rules turn them into findings.
 """
 
-import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.engines.traits import BatchDefaults
-from generator.catalogs.flag_files import catalogs as flag_catalogs
+from generator.catalogs.flag_files import catalog
+from generator.catalogs.variables import COMMON
 from generator.catalogs.versions import Release, release, version
 from generator.diagnostics import KeyPath
 from generator.models.architecture import Shape, known_checkpoint, shape
 from generator.records import record
+from generator.settings.environment import Values
+from generator.settings.flags import Asked, EngineSettings
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Parallel
 
 SPECULATIVE: KeyPath = ("model", "speculative")
 METHOD: KeyPath = (*SPECULATIVE, "method")
-_NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?)([kKmM]?)")
-_POWERS = {"": 1, "k": 1000, "m": 1000**2, "K": 1024, "M": 1024**2}
-
-
-@record
-class Given:
-    """An entry of `engine.args`: its name as written, and its value."""
-
-    written: str
-    value: Any
 
 
 @record
@@ -74,11 +65,11 @@ class Condition:
 
 
 @record
-class Start:
-    """What an engine is started with; `flags` by their full names, without dashes.
+class Start(Asked):
+    """What an engine is started with, which answers questions about its settings.
 
     `model_type` is the model's kind in its config.json and `form` how the weights are packed, empty
-    if not known.
+    if not known. `environment` are the variables of nodes that have the same ones.
     """
 
     engine: DeclaredEngine
@@ -86,7 +77,12 @@ class Start:
     known: Shape | None
     model_type: str
     form: str
-    flags: Mapping[str, Given]
+    environment: Values
+
+    @property
+    def settings(self) -> EngineSettings:
+        """The engine's flags."""
+        return self.engine.settings
 
     @property
     def sizes(self) -> Parallel:
@@ -126,102 +122,46 @@ class Start:
 
     def value(self, name: str, *keys: str) -> Any:
         """The value of a flag, or of a key of its JSON; None if it is not given."""
-        value = self.flags[name].value if name in self.flags else None
-        for key in keys:
-            dotted = self.flags.get(f"{name}.{key}")
-            value = value.get(key) if isinstance(value, dict) else None
-            value = dotted.value if dotted else value
-        return value
-
-    def word(self, name: str, *keys: str) -> str:
-        """The value as text, empty if it is not given."""
-        value = self.value(name, *keys)
-        return "" if value is None or isinstance(value, (bool, list, dict)) else str(value)
-
-    def number(self, name: str, *keys: str) -> float | None:
-        """The value as a number, with the suffixes that engines accept."""
-        found = _NUMBER.fullmatch(self.word(name, *keys))
-        return float(found[1]) * _POWERS[found[2]] if found else None
-
-    def numbers(self, name: str, *keys: str) -> tuple[float, ...]:
-        """The value as a list of numbers, empty if it isn't one."""
-        value = self.value(name, *keys)
-        words = value.replace(",", " ").split() if isinstance(value, str) else value
-        found = [
-            _NUMBER.fullmatch(str(word)) for word in (words if isinstance(words, list) else ())
-        ]
-        return tuple(float(each[1]) * _POWERS[each[2]] for each in found if each)
-
-    def count(self, name: str, otherwise: int = 1) -> int:
-        """A flag's value as an integer."""
-        number = self.number(name)
-        return otherwise if number is None else int(number)
-
-    def is_on(self, name: str, *keys: str) -> bool:
-        """Whether a switch is given and on."""
-        return self.value(name, *keys) in (True, "true", "True")
-
-    def is_off(self, name: str, *keys: str) -> bool:
-        """Whether a switch is given and off."""
-        return self.value(name, *keys) in (False, "false", "False")
-
-    def is_given(self, name: str) -> bool:
-        """Whether a setting is given, and is neither off nor empty."""
-        return self.value(name) not in (None, False, "false", "False", "none", "0", 0)
+        return self.settings.value(name, *keys)
 
     def variable(self, name: str) -> bool | None:
         """A variable that is a switch; None if it is not given."""
-        value = self.engine.env.get(name)
-        return None if value is None else value.strip().lower() in ("1", "true")
+        if name not in self.environment.given:
+            return None
+        return self.environment.get(name).strip().lower() in ("1", "true")
 
     def refuse_variable(self, name: str, message: str, remedy: str) -> Refusal:
         """A refusal that points at a variable."""
-        return Refusal(message, ("engine", "env", name), remedy)
+        return Refusal(message, self.environment.path(name), remedy)
 
     def refuse(self, name: str, message: str, remedy: str, *keys: str) -> Refusal:
         """A refusal that points at a flag, or at a key of its JSON."""
-        if keys and (dotted := self.flags.get(f"{name}.{keys[0]}")):
-            return Refusal(message, ("engine", "args", dotted.written), remedy)
-        written = self.flags[name].written if name in self.flags else name
-        return Refusal(message, ("engine", "args", written, *keys), remedy)
+        return Refusal(message, self.settings.path(name, *keys), remedy)
 
 
-def start_of(engine: DeclaredEngine, model: DeclaredModel) -> Start:
-    """What a site starts an engine with."""
+def starts_of(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Start]:
+    """What a site starts an engine with, for each set of nodes with the same variables."""
     checkpoint = known_checkpoint(model)
     given = model.architecture or {}
     facts = checkpoint.architecture.facts if checkpoint else given
-    return Start(
-        engine=engine,
-        model=model,
-        known=shape(model),
-        model_type=str(facts.get("model_type", "")),
-        form=checkpoint.format if checkpoint else str(given.get("format", "")),
-        flags=_flags(engine),
-    )
+    known = shape(model)
+    for values in engine.environment.together(_read_variables(engine)):
+        yield Start(
+            engine=engine,
+            model=model,
+            known=known,
+            model_type=str(facts.get("model_type", "")),
+            form=checkpoint.format if checkpoint else str(given.get("format", "")),
+            environment=values,
+        )
 
 
-def _flags(engine: DeclaredEngine) -> dict[str, Given]:
-    """The entries of `args` by the full names of their flags; a negation is its flag, but off."""
-    known = flag_catalogs(engine.name, engine.version) if engine.args else ()
-    flags = {}
-    for written, value in engine.args.items():
-        found = next((found for each in known if (found := each.find(written))), None)
-        name = found.flag.name if found else written
-        if found and found.is_off and isinstance(value, bool):
-            value = not value
-        if found and found.flag.type == "json" and isinstance(value, str):
-            value = parsed(value)
-        flags[f"{name}.{found.key}" if found and found.key else name] = Given(written, value)
-    return flags
-
-
-def parsed(text: str) -> Any:
-    """Text parsed as JSON; other text as it is."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+def _read_variables(engine: DeclaredEngine) -> Iterator[str]:
+    """The variables that are set and that the engine, or a library of it, may read."""
+    names = {variable.name for variable in engine.environment}
+    known = catalog(engine.name, engine.version) if names else None
+    prefix = known.prefix if known else ""
+    return (name for name in names if name in COMMON or (prefix and name.startswith(prefix)))
 
 
 @record
@@ -233,21 +173,25 @@ class Verdict:
     is_certain: bool
 
 
-def verdicts(conditions: Sequence[Condition], start: Start) -> list[Verdict]:
-    """The refusals by those conditions that hold for the engine's version.
+def verdicts(
+    conditions: Sequence[Condition], engine: DeclaredEngine, model: DeclaredModel
+) -> list[Verdict]:
+    """The refusals by those conditions that hold for the engine's version, each once.
 
     Nothing is certain for versions older than those that were read, nor for custom builds, which
     may be patched.
     """
-    text = start.engine.version
-    read = ENGINE_TRAITS[start.engine.name].startup_since <= release(text)
+    text = engine.version
+    read = ENGINE_TRAITS[engine.name].startup_since <= release(text)
     is_own = bool(version(text).local)
-    return [
+    found = (
         Verdict(refusal, condition.effect, bool(condition.source) and read and not is_own)
+        for start in starts_of(engine, model)
         for condition in conditions
         if condition.holds(text)
         for refusal in _several(condition.check(start))
-    ]
+    )
+    return list({(each.refusal.path, each.refusal.message): each for each in found}.values())
 
 
 def _several(found: Found) -> Iterable[Refusal]:

@@ -1,9 +1,10 @@
 """Of engines that keep no KV cache on disk."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from generator.engines.offload import Connectors
+from generator.settings.flags import EngineSettings
 from generator.sitefile.declaration import KvOffload
 
 if TYPE_CHECKING:
@@ -17,6 +18,6 @@ def offload_variables(offload: KvOffload) -> Mapping[str, str]:
     return {}
 
 
-def stated_offload(args: Mapping[str, Any], env: Mapping[str, str]) -> "StatedOffload | None":
+def stated_offload(settings: EngineSettings, env: Mapping[str, str]) -> "StatedOffload | None":
     """None."""
     return None

@@ -38,7 +38,9 @@ class Group:
         count = tensor * pipeline
         nodes = (*self.nodes, *[self.nodes[-1]] * (count - len(self.nodes)))[:count]
         parallel = replace(self.engine.parallel, tensor=tensor, pipeline=pipeline, data=1)
-        engine = replace(self.engine, parallel=parallel, env=_without_stages(self.engine))
+        variable = ENGINE_TRAITS[self.engine.name].stage_variable
+        others = self.engine.environment.without(variable)
+        engine = replace(self.engine, parallel=parallel, environment=others)
         return replace(self, nodes=nodes, engine=engine)
 
     def named(self, name: str) -> "Group":
@@ -180,10 +182,6 @@ def holds(group: Group) -> bool:
 
 def _is_wide(model: DeclaredModel) -> bool:
     return element_bytes(model) == WIDE
-
-
-def _without_stages(engine: DeclaredEngine) -> dict[str, str]:
-    return {name: value for name, value in engine.env.items() if "PP_LAYER_PARTITION" not in name}
 
 
 def _key(parallel: Parallel) -> tuple[int, int, int]:

@@ -93,7 +93,8 @@ def correction(
     a fixed size, whose room implies nothing.
     """
     traits = ENGINE_TRAITS[engine.name]
-    fixed = model.kv_cache_memory or {traits.pool_flag, traits.tokens_flag} & engine.args.keys()
+    flags = (traits.pool_flag, traits.tokens_flag)
+    fixed = model.kv_cache_memory or any(flag in engine.settings for flag in flags)
     if seen.cache is None or fixed or not fit.nodes:
         return None
     least = min(fit.nodes, key=lambda node: node.headroom_gib)

@@ -8,7 +8,8 @@ from generator.catalogs.engines.traits import Paging
 from generator.catalogs.versions import Release, release
 from generator.fit.formulas import CACHED, GIB, NOT_FREE_BYTES, captured_sizes
 from generator.records import record
-from generator.sitefile.declaration import Argument, DeclaredEngine, DeclaredModel
+from generator.settings.flags import EngineSettings
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 _MOST_CAPTURED = 512
 # The graphs that a mode of vLLM captures: for steps of any kind, and for decoding alone; and the
@@ -21,6 +22,7 @@ _CAPTURED: Mapping[str, tuple[bool, bool]] = {
     "FULL_AND_PIECEWISE": (True, True),
 }
 _MODES: Mapping[str, str] = {"0": "NONE", "1": "PIECEWISE"}
+_PREFIXES = "enable-prefix-caching"
 _STATES: Mapping[str, int] = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
@@ -98,14 +100,14 @@ def needed(model: DeclaredModel, engine: DeclaredEngine) -> int:
 def step(engine: DeclaredEngine) -> int:
     """The most tokens of one step."""
     traits = ENGINE_TRAITS[engine.name]
-    return _number(engine.args, traits.step_flag) or traits.batch(engine.version).tokens
+    return _whole(engine.settings, traits.step_flag) or traits.batch(engine.version).tokens
 
 
 def requested(
     model: DeclaredModel, engine: DeclaredEngine, context: int, cached: float
 ) -> Requested:
     """What a site requests; `longest` is the model's own context, which is the default."""
-    traits, args = ENGINE_TRAITS[engine.name], engine.args
+    traits, settings = ENGINE_TRAITS[engine.name], engine.settings
     drafted = (model.speculative.tokens or 0) if model.speculative else 0
     running = model.max_sequences or traits.batch(engine.version).sequences
     graphs = _graphs(engine, running, drafted) if traits.paging else None
@@ -117,18 +119,18 @@ def requested(
         step=step(engine),
         cached=cached,
         drafted=drafted,
-        eager=args.get(traits.eager_flag) is True or not traits.captures_graphs or graphs == (0, 0),
-        text_only=args.get("language-model-only") is True,
-        pool=_pool(model, args, traits.pool_flag),
+        eager=settings.is_on(traits.eager_flag) or not traits.captures_graphs or graphs == (0, 0),
+        text_only=settings.is_on("language-model-only"),
+        pool=_pool(model, settings, traits.pool_flag),
         version=release(engine.version),
-        block=_number(args, "block-size") if traits.paging else None,
+        block=_whole(settings, "block-size") if traits.paging else None,
         caches_prefixes=_caches_prefixes(engine),
         graphs=graphs,
         reserves_graphs=_reserves_graphs(engine),
         sorts=_sorts(engine),
         window_cells=traits.window_cells,
         wide_states=traits.wide_states,
-        state_bytes=_state_bytes(args),
+        state_bytes=_state_bytes(settings),
         division=_division(model, engine, drafted),
         context_ranks=context_ranks(engine),
         scored=_scored(engine, traits.paging) if traits.paging else 0,
@@ -138,7 +140,7 @@ def requested(
 
 def _scored(engine: DeclaredEngine, paging: Paging) -> int:
     """Source: vLLM 0.33.0, vllm/envs.py, line 1095, and sparse_attn_indexer.py, line 503."""
-    limit = engine.env.get(paging.scores_variable, "")
+    limit = engine.environment.first(paging.scores_variable)
     return (int(limit) if limit.isdecimal() else 512) * 2**20
 
 
@@ -150,14 +152,13 @@ def _sizes_gathers(engine: DeclaredEngine) -> bool:
 def context_ranks(engine: DeclaredEngine) -> int:
     """The number of ranks that share the KV cache of a sequence."""
     flags = ENGINE_TRAITS[engine.name].context_flags
-    sizes = [str(engine.args[flag]) for flag in flags if flag in engine.args]
-    return max(1, int(sizes[0])) if sizes and sizes[0].isdigit() else 1
+    return max([1, *(engine.settings.count(flag) for flag in flags)])
 
 
-def _state_bytes(args: Mapping[str, Argument]) -> int | None:
+def _state_bytes(settings: EngineSettings) -> int | None:
     """The bytes of a state's element that vLLM and SGLang are configured with."""
-    dtype = args.get("mamba-ssm-cache-dtype") or args.get("mamba-ssm-dtype")
-    return _STATES.get(str(dtype))
+    dtype = settings.word("mamba-ssm-cache-dtype") or settings.word("mamba-ssm-dtype")
+    return _STATES.get(dtype)
 
 
 def _division(model: DeclaredModel, engine: DeclaredEngine, drafted: int) -> Division | None:
@@ -165,20 +166,22 @@ def _division(model: DeclaredModel, engine: DeclaredEngine, drafted: int) -> Div
 
     Source: SGLang 0.5.23, mem_cache/kv_cache_configurator.py, line 3228, `_handle_max_mamba_cache`.
     """
-    pools, args = ENGINE_TRAITS[engine.name].pools, engine.args
+    pools, settings = ENGINE_TRAITS[engine.name].pools, engine.settings
     if pools is None:
         return None
-    uncached = args.get(pools.uncached_flag) is True
-    slots = 1 if uncached else pools.slots.get(str(args.get(pools.strategy, "")), pools.slots[""])
+    uncached = settings.is_on(pools.uncached_flag)
+    slots = 1 if uncached else pools.slots.get(settings.word(pools.strategy), pools.slots[""])
     steps = drafted + 1 if drafted else 0
-    fixed = _number(args, pools.slots_flag) or (model.max_sequences if uncached else None)
+    fixed = _whole(settings, pools.slots_flag) or (model.max_sequences if uncached else None)
     held = None
     if fixed:
         running = min(model.max_sequences or fixed, fixed // slots)
         held = fixed + 1 + steps * (running + 1)
-    return Division(
-        _fraction(args, *pools.windows), _fraction(args, *pools.states), slots + steps, held
+    windows, states = (
+        otherwise if (share := settings.number(flag)) is None else share
+        for flag, otherwise in (pools.windows, pools.states)
     )
+    return Division(windows, states, slots + steps, held)
 
 
 def _sorts(engine: DeclaredEngine) -> bool:
@@ -193,15 +196,16 @@ def _graphs(engine: DeclaredEngine, running: int, drafted: int) -> tuple[int, in
     Source: vLLM 0.33.0, vllm/config/vllm.py, `_set_cudagraph_sizes`: twice the sequences, at most
     512; vllm/config/compilation.py, `CUDAGraphMode`, and the levels of vllm/config/vllm.py.
     """
-    settings = _settings(engine.args, "compilation-config")
-    own = {name.replace("-", "_"): value for name, value in engine.args.items()}
-    mode = str(settings.get("cudagraph_mode") or _MODES.get(str(own.get("optimization_level")), ""))
-    given = own | settings
-    listed = [
-        int(size) for size in re.findall(r"\d+", str(given.get("cudagraph_capture_sizes", "")))
-    ]
-    most = _number(given, "max_cudagraph_capture_size")
-    largest = most or min(2 * running * (1 + drafted), _MOST_CAPTURED)
+    settings, config = engine.settings, "compilation-config"
+    level = _MODES.get(settings.word("optimization-level"), "")
+    mode = settings.word(config, "cudagraph_mode") or level
+    listed = settings.numbers(config, "cudagraph_capture_sizes") or settings.numbers(
+        "cudagraph-capture-sizes"
+    )
+    most = settings.number(config, "max_cudagraph_capture_size") or settings.number(
+        "max-cudagraph-capture-size"
+    )
+    largest = int(most or min(2 * running * (1 + drafted), _MOST_CAPTURED))
     mixed = len(set(listed)) or captured_sizes(largest)
     decode = len({size for size in listed if size <= running})
     decode = decode if listed else captured_sizes(min(largest, running))
@@ -209,47 +213,28 @@ def _graphs(engine: DeclaredEngine, running: int, drafted: int) -> tuple[int, in
     return mixed * of_any, decode * of_decoding
 
 
-def _settings(args: Mapping[str, Argument], flag: str) -> dict[str, Argument]:
-    """The keys of a flag that takes JSON: given as text, as a mapping, or each by a dotted name."""
-    given = args.get(flag)
-    if isinstance(given, str) and given.startswith("{"):
-        import json
-
-        try:
-            given = json.loads(given)
-        except ValueError:
-            return {}
-    found = dict(given) if isinstance(given, dict) else {}
-    dotted = f"{flag}."
-    return found | {
-        name[len(dotted) :]: value for name, value in args.items() if name.startswith(dotted)
-    }
-
-
 def _reserves_graphs(engine: DeclaredEngine) -> bool:
     """Whether graphs are taken from the engine's share, rather than from what it leaves."""
     paging = ENGINE_TRAITS[engine.name].paging
     if paging is None:
         return True
-    switch = engine.env.get(paging.graphs_variable)
+    switch = engine.environment.first(paging.graphs_variable)
     return (
         switch == "1" if switch in ("0", "1") else release(engine.version) >= paging.counts_graphs
     )
 
 
-def _pool(model: DeclaredModel, args: Mapping[str, Argument], flag: str) -> int | None:
+def _pool(model: DeclaredModel, settings: EngineSettings, flag: str) -> int | None:
     if flag and model.kv_cache_memory:
         return int(model.kv_cache_memory * GIB)
-    return _number(args, flag)
+    return _whole(settings, flag)
 
 
 def _caches_prefixes(engine: DeclaredEngine) -> bool:
     """Whether prefixes of models with recurrent layers are cached: as requested, or by default."""
-    paging, args = ENGINE_TRAITS[engine.name].paging, engine.args
-    if paging is None or args.get("no-enable-prefix-caching") is True:
-        return False
-    if "enable-prefix-caching" in args:
-        return args["enable-prefix-caching"] is True
+    paging, settings, flag = ENGINE_TRAITS[engine.name].paging, engine.settings, _PREFIXES
+    if paging is None or flag in settings:
+        return paging is not None and settings.is_on(flag)
     return release(engine.version) >= paging.caches_states
 
 
@@ -266,21 +251,14 @@ def share_bytes(visible: float, utilization: float, shares_free: bool) -> float:
 
 def given_stages(engine: DeclaredEngine) -> tuple[int, ...] | None:
     """Layers of each pipeline stage as a variable gives them; None if none does, or not so."""
-    text = engine.env.get(ENGINE_TRAITS[engine.name].stage_variable, "")
+    return stages_of(engine.environment.first(ENGINE_TRAITS[engine.name].stage_variable))
+
+
+def stages_of(text: str) -> tuple[int, ...] | None:
+    """The layers of each stage that a variable's value means; None if it isn't such a list."""
     return tuple(map(int, text.split(","))) if re.fullmatch(r"\d+(,\d+)*", text) else None
 
 
-def _fraction(args: Mapping[str, Argument], flag: str, default: float) -> float:
-    try:
-        return float(str(args.get(flag, default)))
-    except ValueError:
-        return default
-
-
-def _number(args: Mapping[str, Argument], flag: str) -> int | None:
-    """A flag's number as engines parse it: 16384, 16k, 8G or 8GiB."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgG])?(i?[bB])?", str(args.get(flag, "")))
-    if not found:
-        return None
-    powers = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "K": 1024, "M": 1024**2, "G": GIB}
-    return int(float(found[1]) * powers[found[2] or ""])
+def _whole(settings: EngineSettings, flag: str) -> int | None:
+    number = settings.number(flag)
+    return int(number) if number is not None and number >= 0 else None

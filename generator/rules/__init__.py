@@ -7,7 +7,7 @@ from importlib import import_module
 from generator.catalogs.engines import module_name, names
 from generator.diagnostics import Finding, Severity, Stage
 from generator.engines import ENGINES
-from generator.engines.startup import Verdict, start_of, verdicts
+from generator.engines.startup import Verdict, verdicts
 from generator.fabric.addressing import Fabric, plan
 from generator.fit import calibration as measurements
 from generator.fit.assessment import Fit, assess, on_other_nodes
@@ -51,6 +51,7 @@ from generator.rules.gateway import GatewayNode
 from generator.rules.listening import PortsOfNodes, ports_of_services
 from generator.rules.policy import Policy
 from generator.rules.registry import RULES, Fault, Rule
+from generator.rules.repeated import once
 from generator.rules.waivers import waived
 from generator.services import GATEWAY, SERVICES, host
 from generator.site.complete import CompleteDeclaration, complete, of_groups
@@ -273,6 +274,8 @@ class _Facts:
             return
         self.checked.add(rule.id)
         if faults:
+            engine = self.declaration.engine
+            faults = list(once(faults, engine.environment if engine else None))
             suppressed = {
                 finding.path for finding in self.findings if finding.rule in rule.suppressed_by
             }
@@ -379,7 +382,7 @@ class _Facts:
         model, engine = self.declaration.model, self.declaration.engine
         if model is None or engine is None:
             return None
-        return verdicts(ENGINES[engine.name].conditions(), start_of(engine, model))
+        return verdicts(ENGINES[engine.name].conditions(), engine, model)
 
     @cached_property
     def sources(self) -> dict[str, Source] | None:

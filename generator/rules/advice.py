@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from generator.catalogs.advice import advised_parsers, needed_flags, needed_parsers
 from generator.diagnostics import Add, Proposal, Replace, Severity, listed, scalar
-from generator.engines.startup import start_of
 from generator.models.architecture import known_checkpoint
 from generator.rules.registry import Fault, rule
-from generator.sitefile.declaration import Argument, DeclaredEngine, DeclaredModel
+from generator.settings.values import Argument
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 
 @rule(
@@ -43,10 +43,10 @@ def missing_advised_flags(model: DeclaredModel, engine: DeclaredEngine) -> Itera
     # A repository that is merely like the model may well need other flags.
     if not known or model.like:
         return
-    given = start_of(engine, model).flags
+    given = engine.settings
     advised = dict(needed_flags(known.architecture, engine.name, engine.version))
     parsers = advised_parsers(known.architecture, engine.name)
-    if any(name in given and given[name].value == parsers[name] for name in _PARSERS & {*parsers}):
+    if any(given.value(name) == parsers[name] for name in _PARSERS & {*parsers}):
         advised |= needed_parsers(known.architecture, engine.name)
     missing = {name: value for name, value in advised.items() if name not in given}
     if missing:
@@ -68,6 +68,6 @@ _PARSERS = frozenset(("tool-call-parser", "reasoning-parser"))
 
 
 def _written(engine: DeclaredEngine, missing: Mapping[str, Argument]) -> Proposal:
-    if not engine.args:
+    if not engine.settings:
         return (Replace(("engine", "args"), dict(missing)),)
     return tuple(Add(("engine", "args", name), value) for name, value in missing.items())

@@ -93,7 +93,7 @@ def engine_with_a_fault(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -
 
 def _has_engine(entry: Advisory, engine: DeclaredEngine) -> bool:
     """Whether an advisory applies to the engine, its version and its settings."""
-    avoided = entry.unless and all(engine.args.get(f) == v for f, v in entry.unless.items())
+    avoided = entry.unless and all(engine.settings.value(f) == v for f, v in entry.unless.items())
     right = entry.engine in (None, engine.name) and within(entry.version, engine.version)
     return right and not avoided
 

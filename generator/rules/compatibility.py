@@ -7,10 +7,8 @@ from math import gcd
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release
-from generator.diagnostics import Remove, Replace, Severity, listed
-from generator.fit.requested import (
-    given_stages,
-)
+from generator.diagnostics import Replace, Severity, listed, removal
+from generator.fit.requested import stages_of
 from generator.models.architecture import GATED_DELTA, known_checkpoint, shape
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
@@ -68,7 +66,8 @@ def extended_context(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
 
 def is_longer(engine: DeclaredEngine, context: int) -> bool:
     """Whether YaRN or an override of the model's context to at least this length is set."""
-    allowed = any(engine.env.get(name, "").lower() in ("1", "true") for name in _LONGER)
+    given = (variable.value for name in _LONGER for variable in engine.environment.of(name))
+    allowed = any(value.lower() in ("1", "true") for value in given)
     is_scaled = any("rope" in override for override in _overrides(engine))
     return allowed or is_scaled or _has_length(engine, context)
 
@@ -84,9 +83,9 @@ def _has_length(engine: DeclaredEngine, context: int) -> bool:
 
 
 def _overrides(engine: DeclaredEngine) -> Iterator[str]:
-    """The overrides of the model's configuration, as `FLAG VALUE`; keys may be part of the flag."""
-    for flag, value in engine.args.items():
-        if flag.partition(".")[0] in _CONFIG_FLAGS:
+    """The overrides of the model's configuration, as text."""
+    for flag in _CONFIG_FLAGS:
+        if (value := engine.settings.value(flag)) is not None:
             yield f"{flag} {value}"
 
 
@@ -137,8 +136,9 @@ def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault
 
 
 def _uses_marlin(engine: DeclaredEngine) -> bool:
-    flags = (engine.args.get("moe-backend"), engine.args.get("linear-backend"))
-    return "marlin" in (*flags, engine.env.get("VLLM_NVFP4_GEMM_BACKEND"))
+    given = [engine.settings.word(flag) for flag in ("moe-backend", "linear-backend")]
+    kernels = engine.environment.of("VLLM_NVFP4_GEMM_BACKEND")
+    return "marlin" in (*given, *(variable.value for variable in kernels))
 
 
 def _int4(model: DeclaredModel) -> Iterator[str]:
@@ -171,13 +171,14 @@ def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fau
           parallel: {pipeline: 2}
           env: {VLLM_PP_LAYER_PARTITION: "18,18"}
     """
-    stages = given_stages(engine)
-    if stages and max(stages) - min(stages) > 1:
-        yield Fault(
-            f"the largest stage has {max(stages)} layers and the smallest {min(stages)}",
-            ("engine", "env", ENGINE_TRAITS[engine.name].stage_variable),
-            "'sparkgen fit' shows what each node holds",
-        )
+    for given in engine.environment.of(ENGINE_TRAITS[engine.name].stage_variable):
+        stages = stages_of(given.value)
+        if stages and max(stages) - min(stages) > 1:
+            yield Fault(
+                f"the largest stage has {max(stages)} layers and the smallest {min(stages)}",
+                given.path,
+                "'sparkgen fit' shows what each node holds",
+            )
 
 
 @rule("SG529", unless="SG501 SG503 SG603", depends_on="model")
@@ -202,19 +203,18 @@ def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Ite
           parallel: {pipeline: 2}
           env: {VLLM_PP_LAYER_PARTITION: "18,18"}
     """
-    variable, known = ENGINE_TRAITS[engine.name].stage_variable, shape(model)
-    if variable not in engine.env:
-        return
-    stages, count = given_stages(engine) or (), engine.parallel.pipeline
+    known, count = shape(model), engine.parallel.pipeline
     layers = known.layers if known else None
-    if len(stages) != count or (layers and sum(stages) != layers):
-        yield Fault(
-            f"{variable} is not a number of layers for each of {_counted(count, 'stage')}"
-            + (f", {layers} in all" if layers else ""),
-            ("engine", "env", variable),
-            "leave it out: the engine splits layers evenly",
-            proposals=((Remove(("engine", "env", variable)),),),
-        )
+    for given in engine.environment.of(ENGINE_TRAITS[engine.name].stage_variable):
+        stages = stages_of(given.value) or ()
+        if len(stages) != count or (layers and sum(stages) != layers):
+            yield Fault(
+                f"{given.name} is not a number of layers for each of {_counted(count, 'stage')}"
+                + (f", {layers} in all" if layers else ""),
+                given.path,
+                "leave it out: the engine splits layers evenly",
+                proposals=removal(given.path),
+            )
 
 
 @rule("SG530", Severity.WARNING, unless="SG501 SG503", depends_on="model")
@@ -379,7 +379,7 @@ def tuned_at_each_start(engine: DeclaredEngine) -> Iterator[Fault]:
           image: example.org/vllm:0.33.0
           parallel: {tensor: 2}
     """
-    off = engine.args.get("enable-flashinfer-autotune") is False
+    off = engine.settings.is_off("enable-flashinfer-autotune")
     traits = ENGINE_TRAITS[engine.name]
     until = traits.tuned_by_one and ".".join(map(str, traits.tuned_by_one[1]))
     if traits.tunes_anew(engine.version, engine.parallel.ranks) and not off:

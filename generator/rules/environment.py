@@ -1,7 +1,8 @@
 """Rules about NCCL and the environment."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.nccl import LAZY, never_was, releases, releases_of
@@ -67,17 +68,21 @@ def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Faul
 
 
 def derived_variables(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
+    engine: DeclaredEngine,
+    nodes: Sequence[DeclaredNode],
+    fabric: Fabric,
+    topology: Topology,
+    index: int = 0,
 ) -> dict[str, str]:
-    """The head's environment without `env`."""
-    head = nodes[0]
-    control = control_planes(nodes, fabric, topology)[0]
+    """A node's environment without what the site sets itself; the head's by default."""
+    controls = control_planes(nodes, fabric, topology)
+    head, interfaces = controls[0], fabric.interfaces[nodes[index].name]
     groups = environment.derived(
-        Rank(0, len(nodes), control.address, control.address),
-        control,
-        fabric.interfaces[head.name],
+        Rank(index, len(nodes), controls[index].address, head.address),
+        controls[index],
+        interfaces,
         topology,
-        engine_of(engine, nodes, control, fabric.interfaces[head.name]),
+        engine_of(engine, nodes, head, fabric.interfaces[nodes[0].name]),
         hub="",
     )
     return {name: value for group in groups for name, value in group.values.items()}
@@ -108,19 +113,20 @@ def overridden_variable(
           env:
             VLLM_LOGGING_LEVEL: DEBUG
     """
-    if not engine.env:
-        return
-    head, derived = nodes[0], derived_variables(engine, nodes, fabric, topology)
-    for name in engine.env:
-        if engine.nccl_patched and name in LAZY:
+    derived = cache(partial(derived_variables, engine, nodes, fabric, topology))
+    for variable in engine.environment:
+        name = variable.name
+        if (engine.nccl_patched and name in LAZY) or name not in derived(0):
             continue
-        if name in derived and engine.env[name] != derived[name]:
-            own = f": on {head.name} it would be {derived[name]}" if derived[name] else ""
+        ours = ((n, derived(i)[name]) for i, n in enumerate(nodes) if n.name in variable.nodes)
+        node, value = next(((n, v) for n, v in ours if v != variable.value), (None, ""))
+        if node:
+            own = f": on {node.name} it would be {value}" if value else ""
             yield Fault(
                 f"{name} is derived{own}",
-                ("engine", "env", name),
+                variable.path,
                 "take it out, unless you know better",
-                nodes=(head.name,) if own else (),
+                nodes=(node.name,) if own else (),
             )
 
 
@@ -155,10 +161,11 @@ def values_that_ray_copies(
     controls = control_planes(nodes, fabric, topology)
     values = [
         environment.nccl(topology, len(nodes), fabric.interfaces[node.name], control)
+        | _copied_by_ray(engine.environment.on(node.name))
         for node, control in zip(nodes, controls, strict=True)
     ]
     for node, own in zip(nodes, values, strict=True):
-        names = [name for name in own if own[name] != values[0][name]]
+        names = [name for name in {**own, **values[0]} if own.get(name) != values[0].get(name)]
         if names:
             yield Fault(
                 f"Ray copies {names[0]} from {nodes[0].name} to {node.name}, which needs another",
@@ -168,6 +175,10 @@ def values_that_ray_copies(
                 nodes=(nodes[0].name,),
             )
             return
+
+
+def _copied_by_ray(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if name.startswith(("NCCL_", "UCX_"))}
 
 
 @rule("SG426")
@@ -190,14 +201,15 @@ def nonexistent_devices(engine: DeclaredEngine) -> Iterator[Fault]:
           env:
             CUDA_VISIBLE_DEVICES: 0
     """
-    for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
-        value = engine.env.get(name, "0")
+    names = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+    for variable in (each for name in names for each in engine.environment.of(name)):
+        value = variable.value
         if value != "0" and re.fullmatch(r"(-?[0-9]+,?)+|none|void", value):
             yield Fault(
-                f"'{name}: {value}', and a node has one GPU, device 0",
-                ("engine", "env", name),
+                f"'{variable.name}: {value}', and a node has one GPU, device 0",
+                variable.path,
                 "take it out: each node's engine sees that one",
-                proposals=removal(("engine", "env", name)),
+                proposals=removal(variable.path),
             )
 
 
@@ -221,14 +233,14 @@ def rank_set_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
           env:
             VLLM_LOGGING_LEVEL: DEBUG
     """
-    for name in engine.env:
-        if _is_of_a_rank(name):
+    for variable in engine.environment:
+        if _is_of_a_rank(variable.name):
             yield Fault(
-                f"{name} differs between nodes, and 'env' is the same on all",
-                ("engine", "env", name),
+                f"{variable.name} says which rank this is, and sparkgen sees to that itself",
+                variable.path,
                 "take it out: sparkgen tells each node its rank",
                 at_key=True,
-                proposals=removal(("engine", "env", name)),
+                proposals=removal(variable.path),
             )
 
 
@@ -280,9 +292,7 @@ def _release_help(version: str, near: Sequence[str]) -> str:
 
 
 @rule("SG429", Severity.WARNING, suppressed_by="SG413")
-def comment_in_a_value(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], document: Document
-) -> Iterator[Fault]:
+def comment_in_a_value(engine: DeclaredEngine, document: Document) -> Iterator[Fault]:
     """The value of a variable does not end in what was meant as a comment.
 
     In YAML, '#' starts a comment only after a space, and '//' never does. A value in quotes is
@@ -300,10 +310,8 @@ def comment_in_a_value(
           env:
             OMP_NUM_THREADS: 8  # one for each fast core
     """
-    own = (((*node.path, "env", name), value) for node in nodes for name, value in node.env.items())
-    shared = ((("engine", "env", name), value) for name, value in engine.env.items())
-    for path, value in (*shared, *own):
-        meant = before_comment(value)
+    for variable in engine.environment:
+        path, value, meant = variable.path, variable.value, before_comment(variable.value)
         if meant != value and meant and " " not in meant and not _is_quoted(document, path):
             yield Fault(
                 f"'{value}' ends in what looks like a comment",

@@ -274,11 +274,12 @@ def not_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @record
 class _Named:
-    """A path that an argument or variable names, and its place in the site file."""
+    """A path that an argument or variable names, its place in the site file, and the nodes."""
 
     path: str
     key: KeyPath
     text: str
+    nodes: tuple[str, ...]
 
 
 @rule("SG695", unless="SG632 SG633 SG634", suppressed_by=f"SG402 SG413 {_FLAG_FAULTS}")
@@ -312,10 +313,11 @@ def path_that_is_not_in_the_container(
     for named in () if engine.venv else _named(engine):
         if named.path in reported:
             continue
-        missing = [node.name for node in nodes if not _is_there(named.path, engine, model, node)]
+        having = [node for node in nodes if not named.nodes or node.name in named.nodes]
+        missing = [node.name for node in having if not _is_there(named.path, engine, model, node)]
         if missing:
             reported.add(named.path)
-            yield _uncovered(named, engine, missing if len(missing) < len(nodes) else [])
+            yield _uncovered(named, engine, missing if len(missing) < len(having) else [])
 
 
 @rule("SG696", suppressed_by=_FLAG_FAULTS)
@@ -338,8 +340,7 @@ def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
     """
     # A script or a mod may put the file into the working directory.
     changed = engine.prepare or (engine.derived and (engine.derived.mods or engine.derived.run))
-    for key, text in () if changed else _texts(engine.args, ("engine", "args")):
-        name = str(key[2])
+    for name, key, text in () if changed else _flag_texts(engine):
         if is_relative_file(name, text):
             source = text.removeprefix("./").removeprefix("~/")
             yield Fault(
@@ -401,13 +402,21 @@ def _is_read(name: str) -> bool:
 
 def _named(engine: DeclaredEngine) -> Iterator[_Named]:
     """All absolute paths that the engine is told to read."""
-    values = (*_texts(engine.args, ("engine", "args")), *_texts(engine.env, ("engine", "env")))
-    for key, text in values:
-        if key[2] == _SEARCHED or "/" not in text or not _is_read(str(key[2])):
+    flags = ((*found, ()) for found in _flag_texts(engine))
+    variables = ((each.name, each.path, each.value, each.nodes) for each in engine.environment)
+    for name, key, text, nodes in (*flags, *variables):
+        if name == _SEARCHED or "/" not in text or not _is_read(name):
             continue
         for part in _parts(text):
             if TEXT_TYPES["path"].fits(part) and not _is_of_the_image(part, engine):
-                yield _Named(part, key, text)
+                yield _Named(part, key, text, nodes)
+
+
+def _flag_texts(engine: DeclaredEngine) -> Iterator[tuple[str, KeyPath, str]]:
+    """All texts in the values of flags: the flag, its key and the text."""
+    for setting in engine.settings:
+        for keys, text in _texts(setting.value, ()):
+            yield setting.name, setting.path(*keys), text
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -133,7 +133,7 @@ def _shared_by_others(message: str, engine: DeclaredEngine, model: DeclaredModel
     known = shape(model)
     heads = 1 if known is None or known.latent else known.kv_heads
     flags = ENGINE_TRAITS[engine.name].context_flags
-    place = ("engine", "args", next(flag for flag in flags if flag in engine.args))
+    place = engine.settings.path(next(flag for flag in flags if flag in engine.settings))
     tensor = engine.parallel.tensor
     sizes = [size for size in (2, tensor) if size * heads <= tensor]
     return Fault(
@@ -288,9 +288,8 @@ def all_to_all_on_a_long_ring(
     if not _has_strangers(nodes, fabric, topology):
         return
     for flag, keeps in ENGINE_TRAITS[engine.name].exchanges.items():
-        value = engine.args.get(flag)
-        if isinstance(value, str) and value not in keeps:
-            place = ("engine", "args", flag)
+        value, place = engine.settings.word(flag), engine.settings.path(flag)
+        if value and value not in keeps:
             yield Fault(
                 f"with '{flag}: {value}', each rank sends to all others, but no cables join them",
                 place,

@@ -56,8 +56,8 @@ def does_not_fit(
     if fit.state != "does not fit":
         return
     worst = fit.worst
-    if _POOL in engine.args:
-        yield _fixed_cache(fit, worst)
+    if _POOL in engine.settings:
+        yield _fixed_cache(engine, fit, worst)
         return
     from generator.fit.alternatives import nearest_changes
 
@@ -127,9 +127,9 @@ def may_not_fit(
             f"what is computed, and {less}"
         )
     path, lack = model.path, _sum(fit)
-    if _POOL in engine.args:
-        path, lack = ("engine", "args", _POOL), _too_much(worst)
-        sure = f", or {_fixed_cache(fit, worst).help}"
+    if _POOL in engine.settings:
+        path, lack = engine.settings.path(_POOL), _too_much(worst)
+        sure = f", or {_fixed_cache(engine, fit, worst).help}"
         changes = []
     else:
         changes = nearest_changes(nodes, model, engine, fit)
@@ -140,7 +140,7 @@ def may_not_fit(
         f"start it, and give what it prints to 'sparkgen fit SITE --measured LOG'{sure}",
         proposals=_proposals(changes),
         unsafe=True,
-        nodes=() if _POOL in engine.args else (worst.node,),
+        nodes=() if _POOL in engine.settings else (worst.node,),
     )
 
 
@@ -180,7 +180,7 @@ def fits_newer_releases(
         worst = fit.worst
         needed, given = _apart(_need(fit), worst.share_gib)
         lack = f"{worst.node} needs {needed} and the engine has {given}"
-        if _POOL in engine.args:
+        if _POOL in engine.settings:
             lack = _beside(worst)
         unmeasured = next(node for node in nodes if not node.measured)
         yield Fault(
@@ -188,7 +188,7 @@ def fits_newer_releases(
             f"{worst.visible_gib} GiB: {lack}",
             (*unmeasured.path, "visible_gib"),
             "write what MemTotal of /proc/meminfo says as 'visible_gib' of each node, in GiB",
-            nodes=() if _POOL in engine.args else (worst.node,),
+            nodes=() if _POOL in engine.settings else (worst.node,),
         )
 
 
@@ -248,11 +248,11 @@ def _proposals(changes: Sequence["Change"]) -> tuple[Proposal, ...]:
     return tuple((Replace(change.path, change.value),) for change in changes)
 
 
-def _fixed_cache(fit: Fit, worst: NodeMemory) -> Fault:
+def _fixed_cache(engine: DeclaredEngine, fit: Fit, worst: NodeMemory) -> Fault:
     """The KV cache's fixed size is too small for one sequence, or too large for the node."""
     held = _held(worst)
     most = max(0, int(worst.visible_gib - _SYSTEM_GIB - held))
-    path = ("engine", "args", _POOL)
+    path = engine.settings.path(_POOL)
     if worst.headroom_gib < 0:
         return Fault(
             f"a KV cache of {worst.kv_room_gib:.1f} GiB is too small for one sequence of "

@@ -152,14 +152,12 @@ def kv_offload_configured_twice(model: DeclaredModel, engine: DeclaredEngine) ->
     traits = ENGINES[engine.name].OFFLOAD.get(model.kv_offload.connector)
     if traits is None:
         return
-    for written, value in engine.args.items():
-        name = written.replace("_", "-")
-        head = name.partition(".")[0]
-        is_off = name == "enable-prefix-caching" and value is False
-        if is_off or head in traits.contradicted_by:
-            path = ("engine", "args", written)
+    for setting in engine.settings:
+        is_off = setting.name == "enable-prefix-caching" and setting.value is False
+        if is_off or setting.name in traits.contradicted_by:
+            path = setting.path()
             yield Fault(
-                f"'{written}' contradicts 'model.kv_offload', which sets it up",
+                f"'{setting.name}' contradicts 'model.kv_offload', which sets it up",
                 path,
                 "take one of the two out",
                 at_key=True,

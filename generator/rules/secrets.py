@@ -96,7 +96,7 @@ def secret_with_a_taken_name(
                 related=(other,),
                 proposals=removal(path),
             )
-        elif name in engine.env:
+        elif engine.environment.of(name):
             other = Related("its value", ("engine", "env", name))
             yield Fault(
                 f"{name} has a value in 'env', which a secret would replace",

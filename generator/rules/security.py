@@ -107,7 +107,7 @@ def key_of_some_paths(
     if is_local or is_behind_proxy or module.API_KEY not in engine.secrets:
         return
     proxy = "write 'proxy: true' in services, or " if takes_proxy else ""
-    if paths := module.open_paths(engine.version, engine.env, engine.args):
+    if paths := module.open_paths(engine.version, engine.environment, engine.settings):
         yield Fault(
             f"the key does not protect {', '.join(paths)}",
             ("engine", "secrets", engine.secrets.index(module.API_KEY)),

@@ -83,7 +83,7 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
           image: lmsysorg/sglang:v0.5.23
           parallel: {tensor: 2}
     """
-    asked = engine.env.get("SGLANG_ENABLE_PP_SPEC", "").lower() in ("1", "true")
+    asked = engine.environment.first("SGLANG_ENABLE_PP_SPEC").lower() in ("1", "true")
     is_tried = asked and release(engine.version) >= (0, 5, 21)
     drafts = model.speculative
     if drafts and engine.parallel.pipeline > 1 and not (is_tried and drafts.method in _OVER_STAGES):
@@ -122,7 +122,7 @@ def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
           parallel: {tensor: 2}
           args: {attn-dp-size: 2}
     """
-    if not _ATTENTION & engine.args.keys():
+    if "attn-dp-size" not in engine.settings:
         return
     module = ENGINES[engine.name]
     defaults = module.default_ports("native", engine.parallel)
@@ -136,9 +136,6 @@ def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
             if engine.port
             else f"choose another one, such as {default('engine.ports.dist_init')}",
         )
-
-
-_ATTENTION = {"attn-dp-size", "attention-data-parallel-size"}
 
 
 @rule("SG671", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)

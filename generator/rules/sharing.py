@@ -34,7 +34,7 @@ from generator.sitefile.declaration import (
     Settings,
 )
 from generator.sitefile.sections import GROUPS
-from generator.sitefile.source import Document, value_at
+from generator.sitefile.source import Document
 
 
 @rule("SG245", unless="SG201 SG240 SG241 SG602 SG608")
@@ -236,10 +236,9 @@ def _says_tokens(engine: DeclaredEngine) -> bool:
     """Whether the site limits the engine's cache in tokens."""
     traits = ENGINE_TRAITS[engine.name]
     if traits.tokens_flag:
-        return traits.tokens_flag in engine.args
-    return (
-        value_at(engine.args, (traits.settings_flag, *traits.tokens_setting.split("."))) is not None
-    )
+        return traits.tokens_flag in engine.settings
+    keys = traits.tokens_setting.split(".")
+    return engine.settings.value(traits.settings_flag, *keys) is not None
 
 
 @rule("SG247", unless="SG201 SG241")
@@ -322,9 +321,9 @@ def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
     is_misspelt = known is None and group.model.name is not None
     if is_misspelt or (fit and fit.pool_tokens is not None):
         return
-    traits, args = ENGINE_TRAITS[group.engine.name], group.engine.args
+    traits, settings = ENGINE_TRAITS[group.engine.name], group.engine.settings
     slots_flag = traits.pools.slots_flag if traits.pools and known and known.keeps_states else ""
-    has_free_states = bool(slots_flag) and slots_flag not in args
+    has_free_states = bool(slots_flag) and slots_flag not in settings
     if has_free_states:
         yield slots_flag
     # With a known number of states, the tokens can be computed.

@@ -24,8 +24,8 @@ from generator.models.architecture import shape
 from generator.rules.images import with_added
 from generator.rules.registry import Fault, rule
 from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
+from generator.settings.values import Argument
 from generator.sitefile.declaration import (
-    Argument,
     DeclaredEngine,
     DeclaredModel,
     DeclaredNode,
@@ -97,25 +97,23 @@ def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
     """
     from generator.engines.tensorrt_llm import OWNED_SETTINGS
 
-    settings = engine.args.get(_CONFIG[-1])
+    settings = engine.settings.value(_CONFIG[-1])
     if not isinstance(settings, dict):
         return
     known = catalog(engine.name, engine.version)
-    flags = {_full(name, known): name for name in engine.args}
     for path in _paths(settings):
         name, written = _full(".".join(path), known), f"'{'.'.join(path)}' under 'config'"
         key = OWNED_SETTINGS.get(name)
         if key is not None:
             instead = f"use the key {key}" if key else "it follows from the nodes; take it out"
             yield Fault(f"{written} is set by sparkgen", (*_CONFIG, *path), instead, at_key=True)
-        elif name in flags:
-            flag = ("engine", "args", flags[name])
+        elif name in engine.settings:
             yield Fault(
                 f"{written} is a flag too",
                 (*_CONFIG, *path),
                 "keep one of the two",
                 at_key=True,
-                related=(Related(f"'{flags[name]}'", flag),),
+                related=(Related(f"'{name}'", engine.settings.path(name)),),
             )
 
 
@@ -164,11 +162,11 @@ def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode])
     """
     if len(nodes) == 1 and engine.launcher != "slurm":
         return
-    for name, value in engine.args.items():
-        if name != _CONFIG[-1] and " " in _text(value):
+    for setting in engine.settings:
+        if setting.name != _CONFIG[-1] and " " in _text(setting.value):
             yield Fault(
-                f"'{name}' has a space, at which the launcher of the ranks would cut it",
-                ("engine", "args", name),
+                f"'{setting.name}' has a space, at which the launcher of the ranks would cut it",
+                setting.path(),
                 "write it without one: in a file that it names, or under 'config' if it is a "
                 "setting of the LLM API",
             )
@@ -399,11 +397,11 @@ def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Itera
     longest = model.context_length or (known.max_context if known else None)
     if not longest:
         return
-    section = engine.args.get(_CONFIG[-1])
-    settings = {**(section if isinstance(section, dict) else {}), **engine.args}
-    given = str(settings.get("max_num_tokens", ""))
-    step = int(given) if given.isdigit() else requested.step(engine)
-    if settings.get("enable_chunked_prefill") is True or step >= longest:
+    settings, config = engine.settings, _CONFIG[-1]
+    given = settings.number(config, "max_num_tokens")
+    step = requested.step(engine) if given is None else int(given)
+    chunked = "enable_chunked_prefill"
+    if settings.is_on(chunked) or settings.is_on(config, chunked) or step >= longest:
         return
     yield Fault(
         f"a prompt of more than {step} tokens is refused, whatever the context",

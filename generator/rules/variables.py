@@ -38,7 +38,8 @@ def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
     prefixes = {catalog.prefix for catalog in catalogs if catalog.prefix}
     read = chain.from_iterable(catalog.variables for catalog in catalogs)
     known: frozenset[str] | None = None
-    for name in engine.env:
+    for variable in engine.environment:
+        name = variable.name
         if name in COMMON or nccl.is_ours(name) or name.startswith(tuple(prefixes)):
             continue
         known = known or COMMON.union(nccl.names(), read)
@@ -48,10 +49,10 @@ def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
         if near := _meant(name, readable):
             yield Fault(
                 f"no program is known to read {name}",
-                ("engine", "env", name),
+                variable.path,
                 f"did you mean {listed(map(repr, near))}?",
                 at_key=True,
-                proposals=renamings(("engine", "env", name), near),
+                proposals=renamings(variable.path, near),
             )
 
 

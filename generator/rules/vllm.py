@@ -1,6 +1,6 @@
 """Rules about vLLM's settings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from generator.catalogs.advice import TOOL_CHOICE, TOOL_PARSER
 from generator.catalogs.engines.vllm import NAME
@@ -9,6 +9,7 @@ from generator.engines.startup import Verdict
 from generator.models.architecture import known_checkpoint
 from generator.rules.registry import Fault, rule
 from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
+from generator.settings.flags import EngineSettings
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 
@@ -54,17 +55,17 @@ def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> 
             enable-auto-tool-choice: true
             tool-call-parser: openai
     """
-    flags = _flags(engine)
-    if engine.args.get(flags.get(TOOL_CHOICE, "")) is True and TOOL_PARSER not in flags:
+    settings = engine.settings
+    if settings.value(TOOL_CHOICE) is True and TOOL_PARSER not in settings:
         known = known_checkpoint(model)
         parser = known.architecture.tool_call_parser if known else None
         yield Fault(
-            f"'{flags[TOOL_CHOICE]}' without '{TOOL_PARSER}': vLLM does not start",
-            ("engine", "args", flags[TOOL_CHOICE]),
+            f"'{TOOL_CHOICE}' without '{TOOL_PARSER}': vLLM does not start",
+            settings.path(TOOL_CHOICE),
             f"write '{TOOL_PARSER}: {parser or 'PARSER'}' beside it"
             + ("" if parser else ", the one that the model's card names"),
             at_key=True,
-            proposals=((Add(_args(TOOL_PARSER), parser, after=flags[TOOL_CHOICE]),),)
+            proposals=((Add(_args(TOOL_PARSER), parser, after=_written(settings, TOOL_CHOICE)),),)
             if parser
             else (),
         )
@@ -90,29 +91,27 @@ def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
             enable-auto-tool-choice: true
             tool-call-parser: openai
     """
-    flags = _flags(engine)
-    chosen = engine.args.get(flags.get(TOOL_CHOICE, ""), False)
+    settings = engine.settings
     # Any other value is wrong in itself; SG639 reports it.
-    if TOOL_PARSER in flags and chosen is False:
+    if TOOL_PARSER in settings and settings.value(TOOL_CHOICE) in (None, False):
         yield Fault(
-            f"'{flags[TOOL_PARSER]}' without '{TOOL_CHOICE}': vLLM refuses requests with tools",
-            ("engine", "args", flags[TOOL_PARSER]),
+            f"'{TOOL_PARSER}' without '{TOOL_CHOICE}': vLLM refuses requests with tools",
+            settings.path(TOOL_PARSER),
             f"write '{TOOL_CHOICE}: true' beside it",
             at_key=True,
-            proposals=((_chosen(flags),),),
+            proposals=((_chosen(settings),),),
         )
 
 
-def _chosen(flags: Mapping[str, str]) -> Add | Replace:
-    if TOOL_CHOICE in flags:
-        return Replace(_args(flags[TOOL_CHOICE]), True)
-    return Add(_args(TOOL_CHOICE), True, after=flags[TOOL_PARSER])
+def _chosen(settings: EngineSettings) -> Add | Replace:
+    if TOOL_CHOICE in settings:
+        return Replace(settings.path(TOOL_CHOICE), True)
+    return Add(_args(TOOL_CHOICE), True, after=_written(settings, TOOL_PARSER))
+
+
+def _written(settings: EngineSettings, name: str) -> str:
+    return str(settings.path(name)[-1])
 
 
 def _args(name: str) -> KeyPath:
     return ("engine", "args", name)
-
-
-def _flags(engine: DeclaredEngine) -> dict[str, str]:
-    """The flags as written, by name; '_' is the same as '-'."""
-    return {name.replace("_", "-"): name for name in engine.args}

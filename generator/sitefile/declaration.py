@@ -13,6 +13,8 @@ from generator.diagnostics import Add, Finding, KeyPath, nearest
 from generator.hardware import VISIBLE_GIB
 from generator.origin import Origin, origins
 from generator.records import record, replace
+from generator.settings.environment import Environment, OfNode, Written
+from generator.settings.flags import EngineSettings
 from generator.sitefile.automatic import Automatic
 from generator.sitefile.defaults import default
 from generator.sitefile.sections import ALTERNATIVES, GROUPS
@@ -21,8 +23,6 @@ Plane = Literal["management", "fabric"]
 
 FIRST_HOST = 11
 
-Scalar = bool | str
-Argument = Scalar | list[Any] | dict[str, Any]
 Settings = Mapping[str, Any]
 
 
@@ -69,7 +69,7 @@ class DeclaredNode:
     user: str
     os: str | None = None
     measured: bool = True
-    env: Mapping[str, str] = {}
+    env: Written = Written()
     model_path: str | None = None
 
     @property
@@ -318,7 +318,10 @@ class DeclaredFile:
 
 @record
 class DeclaredEngine:
-    """The engine section; None stands for the engine's own default."""
+    """The engine section; None stands for the engine's own default.
+
+    `settings` are its flags, and `environment` the variables that each of its nodes gets.
+    """
 
     name: str
     version: str
@@ -332,14 +335,19 @@ class DeclaredEngine:
     bind: str | None
     parallel: Parallel
     memory_utilization: float
-    args: Mapping[str, Argument]
-    env: Mapping[str, str]
+    settings: EngineSettings
+    environment: Environment
     secrets: tuple[str, ...]
     own: OwnBuild = OwnBuild()
     files: tuple[DeclaredFile, ...] = ()
     container: DeclaredContainer = DeclaredContainer()
     derived: DerivedImage | None = None
     prepare: str | None = None
+
+    def on(self, nodes: Iterable[DeclaredNode]) -> "DeclaredEngine":
+        """The engine on these nodes, with the variables that each has for itself."""
+        of_nodes = tuple(OfNode(node.name, node.path, node.env) for node in nodes)
+        return replace(self, environment=replace(self.environment, of_nodes=of_nodes))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -453,7 +461,7 @@ class Declaration:
             nodes=members if is_whole else None,
             cabling=None if self.cabling is None else tuple(cables),
             model=group.model,
-            engine=group.engine,
+            engine=group.engine.on(members) if group.engine and is_whole else group.engine,
             groups=None,
         )
 
@@ -483,13 +491,15 @@ def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration
     def valid(*keys: str) -> bool:
         return all(key not in invalid and (key in data or key in _OPTIONAL) for key in keys)
 
+    nodes = _nodes(data) if valid("nodes", "defaults", "user") else None
+    engine = _engine(data["engine"]) if valid("engine") else None
     return Declaration(
         identity=_identity(data) if valid("name", "description", "requires") else None,
-        nodes=_nodes(data) if valid("nodes", "defaults", "user") else None,
+        nodes=nodes,
         cabling=_cabling(data.get("cabling", ())) if valid("cabling") else None,
         topology=_topology(data["topology"]) if valid("topology") else None,
         model=_model(data["model"]) if valid("model") else None,
-        engine=_engine(data["engine"]) if valid("engine") else None,
+        engine=engine.on(nodes) if engine and nodes else engine,
         services=_services(data.get("services", {})) if valid("services") else None,
         waivers=tuple(map(_waiver, data.get("waivers", ()))) if valid("waivers") else None,
         calibration=data.get("fit", {}).get("calibration", "") if valid("fit") else "",
@@ -501,7 +511,8 @@ def serving(
     data: Mapping[str, Any],
 ) -> tuple[tuple[DeclaredNode, ...], DeclaredModel, DeclaredEngine]:
     """The nodes, model and engine of data that is known to have all three."""
-    return _nodes(data), _model(data["model"]), _engine(data["engine"])
+    nodes = _nodes(data)
+    return nodes, _model(data["model"]), _engine(data["engine"]).on(nodes)
 
 
 def _invalid(findings: Iterable[Finding]) -> set[str | int | None]:
@@ -560,7 +571,7 @@ def _node(index: int, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> De
         user=item["user"],
         os=item.get("os"),
         measured="visible_gib" in item,
-        env=item.get("env", {}),
+        env=Written(item.get("env", {})),
         model_path=item.get("model_path"),
     )
 
@@ -693,8 +704,8 @@ def _engine(item: Mapping[str, Any]) -> DeclaredEngine:
         bind=item.get("bind"),
         parallel=_parallel(item.get("parallel", {})),
         memory_utilization=item.get("memory_utilization", default("engine.memory_utilization")),
-        args=item.get("args", {}),
-        env=item.get("env", {}),
+        settings=EngineSettings(item["name"], item["version"], item.get("args", {})),
+        environment=Environment(Written(item.get("env", {}))),
         secrets=tuple(item.get("secrets", ())),
         own=_own_build(item.get("own", {})),
         files=tuple(_file(index, each) for index, each in enumerate(item.get("files", ()))),

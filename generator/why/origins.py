@@ -13,6 +13,7 @@ from generator.engines import ENGINES
 from generator.fabric.addressing import Cable, FabricInterface, Peer
 from generator.fabric.topologies import TOPOLOGIES
 from generator.origin import Origin, origin_of
+from generator.settings.flags import EngineSettings
 from generator.site import Container, Member, Model, Site
 from generator.why.tracing import Field
 
@@ -54,6 +55,9 @@ class Origins:
         self._data = data
         part = site.serving
         self._owned = ENGINES[part.engine.name].OWNED_FLAGS if part else {}
+        args = data.get("engine", {}).get("args", {})
+        engine = (part.engine.name, part.engine.version) if part else ("", "")
+        self._settings = EngineSettings(*engine, args)
         self._variables = variable_origins(site)
         self._nodes: dict[int, int] = {}
         self._halves: dict[int, int] = {}
@@ -106,8 +110,8 @@ class Origins:
         return self._variables.get(name, _ENGINE)
 
     def _flag(self, name: str) -> Origin:
-        if self.is_written(("engine", "args", name)):
-            return Origin(f"engine.args.{name}", _OWN_FLAG)
+        if name in self._settings:
+            return Origin(f"engine.args.{self._settings.path(name)[-1]}", _OWN_FLAG)
         if name not in self._owned:
             return _declared(Container, "command")
         key = self._owned[name].partition(" ")[0]

@@ -62,8 +62,10 @@ def ours(version: str, args: dict[str, Any]) -> list[str]:
 def theirs(server: str, version: str, args: dict[str, Any]) -> str:
     """The parser's error message; empty if it accepts them."""
     from generator.engines.arguments import arguments
+    from generator.settings.flags import EngineSettings
 
-    words = [word for group in arguments("llama.cpp", version, args) for word in group]
+    settings = EngineSettings("llama.cpp", version, args)
+    words = [word for group in arguments(settings) for word in group]
     done = subprocess.run(
         [server, "--model", "/nonexistent.gguf", "--port", "0", *words],
         capture_output=True,

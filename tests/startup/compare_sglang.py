@@ -111,7 +111,7 @@ def command(declared: Any, folder: Path) -> list[str]:
         draft_path = str(folder / f"{model.name}-{drafts.method}")
         groups = sglang._speculative(drafts, VERSION)
         words += [word.replace("=a/b", f"={draft_path}") for group in groups for word in group]
-    groups = arguments("sglang", VERSION, declared.engine.args)
+    groups = arguments(declared.engine.settings)
     return [*words, *(word for group in groups for word in group)]
 
 
@@ -119,18 +119,19 @@ def ours(read: Any) -> Ours:
     """What sparkgen refuses, and whether these steps would."""
     from generator.diagnostics import Severity
     from generator.engines.sglang import conditions
-    from generator.engines.startup import Effect, start_of, verdicts
+    from generator.engines.startup import Effect, verdicts
 
     errors = [
         f"{found.rule}: {found.message}"
         for found in read.findings
         if found.severity is Severity.ERROR and found.rule not in (*OTHERS, *LATER)
     ]
-    start = start_of(read.declaration.engine, read.declaration.model)
+    declared = read.declaration
     refused = [
         condition.source
         for condition in conditions()
-        if condition.effect is Effect.FAILS and verdicts((condition,), start)
+        if condition.effect is Effect.FAILS
+        and verdicts((condition,), declared.engine, declared.model)
     ]
     at_steps = any(source.startswith(STEPS) for source in refused)
     return Ours(errors, at_steps or not all(error.startswith("SG671") for error in errors))

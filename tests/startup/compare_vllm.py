@@ -101,12 +101,12 @@ def main() -> int:
     options = arguments_of_comparison(__doc__).parse_args()
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from generator.engines.arguments import arguments
+    from generator.settings.flags import EngineSettings
 
     drawn = list(sets(options.count, options.seed))
     reported = [ours(args) for args in drawn]
-    words = [
-        ["a/model", *(w for g in arguments("vllm", VERSION, args) for w in g)] for args in drawn
-    ]
+    settings = [EngineSettings("vllm", VERSION, args) for args in drawn]
+    words = [["a/model", *(w for group in arguments(s) for w in group)] for s in settings]
     real = theirs([options.python, "-c", THEIRS], words)
     assert len(real) == len(drawn)
     differing = 0

@@ -188,14 +188,14 @@ def command(declared: Any, folder: Path) -> list[str]:
         draft_path = str(folder / f"{model.name}-{model.speculative.method}")
         drafts = vllm._speculative(model.speculative).replace('"a/b"', json.dumps(draft_path))
         words += [f"--speculative-config={drafts}"]
-    groups = arguments("vllm", VERSION, declared.engine.args)
+    groups = arguments(declared.engine.settings)
     return [*words, *(word for group in groups for word in group)]
 
 
 def ours(read: Any) -> Ours:
     """What sparkgen reports."""
     from generator.diagnostics import Severity
-    from generator.engines.startup import Effect, start_of, verdicts
+    from generator.engines.startup import Effect, verdicts
     from generator.engines.vllm import conditions
 
     errors = [
@@ -203,11 +203,12 @@ def ours(read: Any) -> Ours:
         for found in read.findings
         if found.severity is Severity.ERROR and found.rule not in OTHERS
     ]
-    start = start_of(read.declaration.engine, read.declaration.model)
+    declared = read.declaration
     refused = [
         condition.source
         for condition in conditions()
-        if condition.effect is Effect.FAILS and verdicts((condition,), start)
+        if condition.effect is Effect.FAILS
+        and verdicts((condition,), declared.engine, declared.model)
     ]
     is_later = all(error.startswith("SG670") for error in errors) and not any(
         source.startswith(CLASSES) and source not in LATER for source in refused

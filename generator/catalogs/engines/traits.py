@@ -1,6 +1,6 @@
 """The traits of an engine: its memory, its settings, and how people start it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
@@ -298,14 +298,9 @@ class EngineTraits:
     self_chosen: tuple[str, ...] = ()
     commands: Commands = Commands()
 
-    def task(self, args: Mapping[str, object]) -> Task:
-        """What it serves with these flags."""
-        given = {name.replace("_", "-"): value for name, value in args.items()}
-        found = [
-            task
-            for (flag, value), task in self.tasks.items()
-            if flag in given and (given[flag] == value or (not value and given[flag] is True))
-        ]
+    def task(self, value: Callable[[str], object]) -> Task:
+        """What it serves with the flags that have these values."""
+        found = [task for (flag, word), task in self.tasks.items() if value(flag) == (word or True)]
         return found[-1] if found else "chat"
 
     def tunes_anew(self, version: str, ranks: int) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from generator.catalogs.engines.llama_cpp import NAME
 from generator.catalogs.speculation import method_of
-from generator.engines.arguments import arguments, settings
+from generator.engines.arguments import arguments, draft_flags
 from generator.engines.command_line import draft_settings as draft_settings
 from generator.engines.command_line import option_names as option_names
 from generator.engines.command_line import options as options
@@ -22,8 +22,10 @@ from generator.engines.without_offload import OFFLOAD as OFFLOAD
 from generator.engines.without_offload import offload_variables as offload_variables
 from generator.engines.without_offload import stated_offload as stated_offload
 from generator.origin import Origin
+from generator.settings.environment import Environment
+from generator.settings.flags import EngineSettings
 from generator.site import MODEL_PART, Engine, Model, Rank, Words
-from generator.sitefile.declaration import Argument, Parallel, Speculative
+from generator.sitefile.declaration import Parallel, Speculative
 from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
@@ -134,20 +136,18 @@ def reads(rank: Rank, model: Model, hub: str) -> Words:
     return tuple(dict.fromkeys(folders))
 
 
-def flags(
-    rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
-) -> tuple[Words, ...]:
+def flags(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> tuple[Words, ...]:
     """The head gets all flags; a worker listens where the head reaches it over a cable or switch.
 
     `ggml-rpc-server` requires no key.
     """
     if rank.is_head:
-        return tuple(_serve(rank, engine, model, args))
+        return tuple(_serve(rank, engine, model, settings))
     link = rank.links[rank.index - 1]
     return (("--host", str(link.worker)), ("--port", str(engine.ports["rpc"])))
 
 
-def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
+def open_paths(version: str, environment: Environment, settings: EngineSettings) -> Words:
     """None are known."""
     return ()
 
@@ -159,9 +159,7 @@ def logged_memory(log: str) -> "Logged":
     return logged(log)
 
 
-def _serve(
-    rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
-) -> Iterator[Words]:
+def _serve(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> Iterator[Words]:
     assert model.file, "a rule sees to it that the file is named"
     yield ("--model", model.file)
     yield ("--alias", ",".join((model.served_name, *model.aliases)))
@@ -176,11 +174,11 @@ def _serve(
     if model.speculative:
         yield from _speculative(model.speculative, engine.version)
     # Direct I/O: what mmap leaves in the page cache would count as used memory.
-    if "load-mode" not in args:
+    if "load-mode" not in settings:
         yield ("--load-mode", "dio")
-    if "metrics" not in args:
+    if "metrics" not in settings:
         yield ("--metrics",)
-    yield from arguments(NAME, engine.version, args)
+    yield from arguments(settings)
 
 
 def _memory(rank: Rank, engine: Engine, model: Model) -> Iterator[Words]:
@@ -210,7 +208,7 @@ def _speculative(drafts: Speculative, release: str) -> Iterator[Words]:
         yield ("--spec-draft-model", drafts.source)
     if drafts.tokens:
         yield (_LENGTHS.get(kind, "--spec-draft-n-max"), str(drafts.tokens))
-    yield from arguments(NAME, release, settings("spec-", drafts))
+    yield from arguments(draft_flags(NAME, release, "spec-", drafts))
 
 
 # The length in tokens of drafts that are taken from the text itself.

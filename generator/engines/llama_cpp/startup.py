@@ -92,7 +92,7 @@ def _no_batch(start: Start) -> Refusal | None:
 
 def _lowered_batch(start: Start) -> Refusal | None:
     batch, step = start.count("batch-size", 2048), start.count("ubatch-size", 512)
-    if start.is_on("embedding") and "batch-size" in start.flags and batch > step:
+    if start.is_on("embedding") and "batch-size" in start.settings and batch > step:
         return start.refuse(
             "batch-size",
             f"with embeddings, the batch is lowered to one step, {step} tokens",
@@ -179,7 +179,11 @@ def _draft_cache_without_flash_attention(start: Start) -> Refusal | None:
 
 def _images_of_another_server(start: Start) -> Refusal | None:
     first = next(iter(_devices(start, "device")), "")
-    if first.startswith("RPC") and "mmproj" in start.flags and "mmproj-device" not in start.flags:
+    if (
+        first.startswith("RPC")
+        and "mmproj" in start.settings
+        and "mmproj-device" not in start.settings
+    ):
         return start.refuse(
             "mmproj",
             f"images are processed on the first device, {first}",
@@ -189,10 +193,10 @@ def _images_of_another_server(start: Start) -> Refusal | None:
 
 
 def _variables_of_numbers(start: Start) -> Refusal | None:
-    known = catalog(start.engine.name, start.engine.version) if start.engine.env else None
+    known = catalog(start.engine.name, start.engine.version) if start.environment.given else None
     flags = {flag.variable: flag for flag in known.flags()} if known else {}
-    for name, value in start.engine.env.items():
-        flag = flags.get(name)
+    for name, variable in start.environment.given.items():
+        flag, value = flags.get(name), variable.value
         if flag and flag.type in ("int", "float") and not _is_number(value, flag.also):
             return start.refuse_variable(
                 name, f"{name} must be a number, not '{value}'", "take it out, or write a number"
@@ -239,7 +243,7 @@ def _without_prediction(start: Start) -> Refusal | None:
 
 def _half_a_certificate(start: Start) -> Refusal | None:
     pair = ("ssl-key-file", "ssl-cert-file")
-    given = [name for name in pair if name in start.flags]
+    given = [name for name in pair if name in start.settings]
     if len(given) == 1:
         other = pair[1 - pair.index(given[0])]
         return start.refuse(
@@ -251,7 +255,7 @@ def _half_a_certificate(start: Start) -> Refusal | None:
 def _shifted_images(start: Start) -> Refusal | None:
     for name in ("context-shift", "cache-reuse"):
         on = start.is_on(name) or (start.number(name) or 0) > 0
-        if on and "mmproj" in start.flags:
+        if on and "mmproj" in start.settings:
             return start.refuse(
                 name, f"'{name}' is switched off for models that take images", "take it out"
             )

@@ -6,11 +6,11 @@ sglang/srt/arg_groups/validation_hook.py, sglang/srt/environ.py).
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from generator.catalogs.engines.sglang import NAME
 from generator.catalogs.speculation import method_of
-from generator.engines.arguments import arguments, settings
+from generator.engines.arguments import arguments, draft_flags
 from generator.engines.command_line import draft_settings as draft_settings
 from generator.engines.command_line import option_names as option_names
 from generator.engines.command_line import options as options
@@ -19,9 +19,11 @@ from generator.engines.sglang.metrics import PANELS as PANELS
 from generator.engines.sglang.metrics import TOKEN_COUNTERS as TOKEN_COUNTERS
 from generator.engines.startup import Condition
 from generator.origin import Origin
+from generator.settings.environment import Environment
+from generator.settings.flags import EngineSettings
 from generator.site import Engine, Model, Rank, Words
 from generator.site.control_plane import LOOPBACK
-from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
+from generator.sitefile.declaration import KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
@@ -149,14 +151,12 @@ def reads(rank: Rank, model: Model, hub: str) -> Words:
     return (hub, *model.folders)
 
 
-def flags(
-    rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
-) -> tuple[Words, ...]:
+def flags(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> tuple[Words, ...]:
     """The same engine flags on every rank, except for the address on which it listens."""
-    return tuple(_serve(rank, engine, model, args))
+    return tuple(_serve(rank, engine, model, settings))
 
 
-def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
+def open_paths(version: str, environment: Environment, settings: EngineSettings) -> Words:
     """None are known."""
     return ()
 
@@ -169,11 +169,11 @@ def offload_variables(offload: KvOffload) -> Mapping[str, str]:
     }
 
 
-def stated_offload(args: Mapping[str, Any], env: Mapping[str, str]) -> "StatedOffload | None":
+def stated_offload(settings: EngineSettings, env: Mapping[str, str]) -> "StatedOffload | None":
     """What flags and variables say of a KV cache on disk; imported only for a site that runs."""
     from generator.engines.sglang.offload import stated
 
-    return stated(args, env)
+    return stated(settings, env)
 
 
 def logged_memory(log: str) -> "Logged":
@@ -183,9 +183,7 @@ def logged_memory(log: str) -> "Logged":
     return logged(log)
 
 
-def _serve(
-    rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
-) -> Iterator[Words]:
+def _serve(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> Iterator[Words]:
     yield (f"--model-path={model.source}",)
     yield (f"--served-model-name={model.served_name}",)
     # Other ranks answer health checks there in any case, and need not be reachable.
@@ -193,9 +191,9 @@ def _serve(
     yield (f"--port={engine.api.port}",)
     yield from _parallel(rank, engine)
     yield from _model(engine, model)
-    if "enable-metrics" not in args:
+    if "enable-metrics" not in settings:
         yield ("--enable-metrics",)
-    yield from arguments(NAME, engine.version, args)
+    yield from arguments(settings)
 
 
 def _parallel(rank: Rank, engine: Engine) -> Iterator[Words]:
@@ -259,7 +257,7 @@ def _speculative(drafts: Speculative, release: str) -> Iterator[Words]:
         yield from _tree(drafts)
     elif drafts.tokens:
         yield (f"--speculative-num-draft-tokens={drafts.tokens + 1}",)
-    yield from arguments(NAME, release, settings("speculative-", drafts))
+    yield from arguments(draft_flags(NAME, release, "speculative-", drafts))
 
 
 def _tree(drafts: Speculative) -> Iterator[Words]:

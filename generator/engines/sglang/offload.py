@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from generator.engines.stated_offload import StatedOffload, whole
+from generator.settings.flags import EngineSettings
 
 _FLAGS = (
     *("enable-hierarchical-cache", "hicache-storage-backend", "hicache-host-memory-mode"),
@@ -13,11 +13,11 @@ _FLAGS = (
 _PREFIX = "SGLANG_HICACHE_FILE_BACKEND_"
 
 
-def stated(args: Mapping[str, Any], env: Mapping[str, str]) -> StatedOffload | None:
+def stated(settings: EngineSettings, env: Mapping[str, str]) -> StatedOffload | None:
     """What flags and variables say of it."""
-    if args.get("hicache-storage-backend") != "file":
+    if settings.word("hicache-storage-backend") != "file":
         return None
-    path = env.get(f"{_PREFIX}STORAGE_DIR", str(args.get("file-storage-path", "")))
+    path = env.get(f"{_PREFIX}STORAGE_DIR", settings.word("file-storage-path"))
     disk = re.match(r"(\d+)G", env.get(f"{_PREFIX}MAX_SIZE", ""))
-    buffer = whole(args.get("hicache-size"))
+    buffer = whole(settings.value("hicache-size"))
     return StatedOffload(path, whole(disk[1] if disk else 0), buffer, _FLAGS, _PREFIX)

@@ -6,7 +6,6 @@ so is all of the KV cache, since a section of the file replaces its flags; every
 on the command line. If both set a value, 1.2.1 uses the file's and 1.3.0rc29 the command line's.
 """
 
-import json
 import math
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
@@ -23,9 +22,11 @@ from generator.engines.without_offload import offload_variables as offload_varia
 from generator.engines.without_offload import stated_offload as stated_offload
 from generator.fit.assessment import Fit
 from generator.origin import Origin
+from generator.settings.environment import Environment
+from generator.settings.flags import EngineSettings
 from generator.site import SECRETS_SCRIPT, Engine, Model, Rank, Words
 from generator.site.panel import Panel
-from generator.sitefile.declaration import Argument, Parallel, Speculative
+from generator.sitefile.declaration import Parallel, Speculative
 from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
@@ -151,27 +152,25 @@ def reads(rank: Rank, model: Model, hub: str) -> Words:
     return (hub, *model.folders)
 
 
-def flags(
-    rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
-) -> tuple[Words, ...]:
+def flags(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> tuple[Words, ...]:
     """The server's flags; with MPI the head passes them to all ranks, under Slurm each has them."""
     if rank.is_head or engine.launcher == "slurm":
-        return tuple(_serve(rank, engine, model, args))
+        return tuple(_serve(rank, engine, model, settings))
     return ()
 
 
-def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
+def open_paths(version: str, environment: Environment, settings: EngineSettings) -> Words:
     """None are known."""
     return ()
 
 
 def options(
-    engine: Engine, model: Model, args: Mapping[str, Argument], memory: Fit | None
+    engine: Engine, model: Model, settings: EngineSettings, memory: Fit | None
 ) -> Mapping[str, Any]:
     """The options file: the site's settings under `config`, the KV cache, and drafts."""
-    own = args.get(CONFIG)
-    settings = dict(own) if isinstance(own, dict) else {}
-    section = settings.pop("kv_cache_config", {})
+    own = settings.value(CONFIG)
+    written = dict(own) if isinstance(own, dict) else {}
+    section = written.pop("kv_cache_config", {})
     cache = dict(section) if isinstance(section, dict) else {}
     fraction = free_fraction(engine.memory_utilization, memory, engine.held_by_others)
     cache["free_gpu_memory_fraction"] = fraction
@@ -179,10 +178,10 @@ def options(
         cache = {**dict(_bounds(memory)), **cache}
     if model.kv_cache_dtype:
         cache["dtype"] = model.kv_cache_dtype
-    settings["kv_cache_config"] = cache
+    written["kv_cache_config"] = cache
     if model.speculative:
-        settings["speculative_config"] = _speculative(model.speculative, engine.version)
-    return settings
+        written["speculative_config"] = _speculative(model.speculative, engine.version)
+    return written
 
 
 def option_names(version: str) -> Collection[str]:
@@ -255,9 +254,7 @@ def has_names(release: str) -> bool:
     return version(release) >= version(_NAMED)
 
 
-def _serve(
-    rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
-) -> Iterator[Words]:
+def _serve(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> Iterator[Words]:
     yield (model.source,)
     yield (f"--host={engine.api.listen}",)
     yield (f"--port={engine.api.port}",)
@@ -267,7 +264,8 @@ def _serve(
         yield from _parallel(engine.parallel)
     yield from _model(engine, model)
     yield (f"--config={OPTIONS}",)
-    yield from arguments(NAME, engine.version, _on_the_command_line(args))
+    # All but the options; the launcher would split JSON at its spaces.
+    yield from arguments(settings, CONFIG, separators=(",", ":"))
 
 
 def _parallel(sizes: Parallel) -> Iterator[Words]:
@@ -287,17 +285,6 @@ def _model(engine: Engine, model: Model) -> Iterator[Words]:
         yield (f"--max_seq_len={model.context_length}",)
     if model.max_sequences:
         yield (f"--max_batch_size={model.max_sequences}",)
-
-
-def _on_the_command_line(args: Mapping[str, Argument]) -> dict[str, Argument]:
-    """All entries but the options; JSON without spaces, at which the launcher would split it."""
-    return {
-        name: json.dumps(value, separators=(",", ":"), sort_keys=True)
-        if isinstance(value, dict)
-        else value
-        for name, value in args.items()
-        if name != CONFIG
-    }
 
 
 def decoding_type(release: str, method: str) -> str:

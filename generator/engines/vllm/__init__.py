@@ -20,8 +20,10 @@ from generator.engines.vllm import routes
 from generator.engines.vllm.metrics import PANELS as PANELS
 from generator.engines.vllm.metrics import TOKEN_COUNTERS as TOKEN_COUNTERS
 from generator.origin import Origin
+from generator.settings.environment import Environment
+from generator.settings.flags import EngineSettings
 from generator.site import Engine, Model, Rank, Words
-from generator.sitefile.declaration import Argument, KvOffload, Parallel, Speculative
+from generator.sitefile.declaration import KvOffload, Parallel, Speculative
 from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
@@ -169,20 +171,18 @@ def reads(rank: Rank, model: Model, hub: str) -> Words:
     return (hub, *model.folders)
 
 
-def flags(
-    rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
-) -> tuple[Words, ...]:
+def flags(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> tuple[Words, ...]:
     """The same engine flags on every rank; only the head has the API's address."""
     if engine.launcher == "ray":
         if not rank.is_head:
             return ()
-        return (("vllm", "serve"), *_serve(rank, engine, model, args))
-    return tuple(_serve(rank, engine, model, args))
+        return (("vllm", "serve"), *_serve(rank, engine, model, settings))
+    return tuple(_serve(rank, engine, model, settings))
 
 
-def open_paths(version: str, env: Mapping[str, str], args: Mapping[str, Argument]) -> Words:
+def open_paths(version: str, environment: Environment, settings: EngineSettings) -> Words:
     """Paths that the key leaves open, in the releases that were read."""
-    return routes.open_paths(version, env, args)
+    return routes.open_paths(version, environment, settings)
 
 
 def offload_variables(offload: KvOffload) -> Mapping[str, str]:
@@ -209,11 +209,11 @@ def _lmcache(offload: KvOffload) -> dict[str, str]:
     }
 
 
-def stated_offload(args: Mapping[str, Any], env: Mapping[str, str]) -> "StatedOffload | None":
+def stated_offload(settings: EngineSettings, env: Mapping[str, str]) -> "StatedOffload | None":
     """What flags and variables say of a KV cache on disk; imported only for a site that runs."""
     from generator.engines.vllm.offload import stated
 
-    return stated(args, env)
+    return stated(settings, env)
 
 
 def logged_memory(log: str) -> "Logged":
@@ -233,9 +233,7 @@ def _follows(rank: Rank, engine: Engine) -> bool:
     return not rank.is_head and engine.launcher == "native"
 
 
-def _serve(
-    rank: Rank, engine: Engine, model: Model, args: Mapping[str, Argument]
-) -> Iterator[Words]:
+def _serve(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> Iterator[Words]:
     yield (model.source,)
     if model.aliases:
         yield ("--served-model-name", model.served_name, *model.aliases)
@@ -246,7 +244,7 @@ def _serve(
         yield (f"--port={engine.api.port}",)
     yield from _parallel(rank, engine)
     yield from _model(engine, model)
-    yield from arguments(NAME, engine.version, args)
+    yield from arguments(settings)
 
 
 def _parallel(rank: Rank, engine: Engine) -> Iterator[Words]:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from generator.engines.stated_offload import StatedOffload, whole
+from generator.settings.flags import EngineSettings
 
 _GIB = 1 << 30
 _Stated = partial(
@@ -13,9 +14,9 @@ _Stated = partial(
 )
 
 
-def stated(args: Mapping[str, Any], env: Mapping[str, str]) -> StatedOffload | None:
+def stated(settings: EngineSettings, env: Mapping[str, str]) -> StatedOffload | None:
     """What flags and variables say of it."""
-    config = args.get("kv-transfer-config")
+    config = settings.value("kv-transfer-config")
     if not isinstance(config, Mapping):
         return None
     if config.get("kv_connector") == "LMCacheConnectorV1":

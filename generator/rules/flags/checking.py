@@ -8,16 +8,19 @@ according to both.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import is_between, is_covered
+from generator.catalogs.flags import Found
 from generator.catalogs.replacements import replacement
 from generator.diagnostics import KeyPath, Related, replacements
 from generator.records import record
 from generator.rules.flags.parser import Parser, parsers
 from generator.rules.flags.value_faults import Verdict, value_fault
 from generator.rules.registry import Fault
-from generator.sitefile.declaration import Argument, DeclaredEngine
+from generator.settings.values import Argument, parsed
+from generator.sitefile.declaration import DeclaredEngine
 
 
 @record
@@ -90,7 +93,7 @@ def _entry(verdict: Verdict) -> KeyPath:
 
 def _variable_faults(engine: DeclaredEngine, known: Parser) -> Iterable[Verdict]:
     """The faults of the variables, except for those that the build is declared to have."""
-    own = {name: value for name, value in engine.env.items() if name not in engine.own.env}
+    own = [each for each in engine.environment if each.name not in engine.own.env]
     if not own:
         return ()
     from generator.rules.flags import variable_faults
@@ -99,19 +102,39 @@ def _variable_faults(engine: DeclaredEngine, known: Parser) -> Iterable[Verdict]
 
 
 def _flags(engine: DeclaredEngine, known: Parser) -> Iterator[Verdict]:
-    first: dict[tuple[str, str], str] = {}
-    for name, value in engine.args.items():
+    first: dict[tuple[str, ...], str] = {}
+    for name, value in engine.settings.as_written.items():
         # The flag names an options file, which sparkgen writes from these settings.
         if isinstance(value, dict) and name == ENGINE_TRAITS[known.engine].settings_flag:
             continue
         found = known.catalog.find(name)
-        own = (found.flag.name, found.key) if found else (name, "")
+        own = list(_parts(found, value)) if found else [(name,)]
         verdict = _flag(name, value, known, engine)
-        if own in first and (verdict is None or verdict[0] == "SG642"):
-            yield _twice(name, first[own])
+        twice = next((part for part in own if part in first), ())
+        if twice and (verdict is None or verdict[0] == "SG642"):
+            yield _twice(name, first[twice], ".".join(twice[1:]))
         elif verdict:
             yield verdict
-        first.setdefault(own, name)
+        for part in own:
+            first.setdefault(part, name)
+
+
+def _parts(found: Found, value: Any) -> Iterator[tuple[str, ...]]:
+    """What an entry gives a value: a flag, and each key of its JSON."""
+    if found.key:
+        yield from _keys(value, (found.flag.name, *found.key.split(".")))
+        return
+    yield (found.flag.name,)
+    is_text = found.flag.type == "json" and isinstance(value, str)
+    yield from _keys(parsed(value) if is_text else value, (found.flag.name,))
+
+
+def _keys(value: Any, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if not isinstance(value, dict) or not value:
+        yield name
+        return
+    for key, inner in value.items():
+        yield from _keys(inner, (*name, str(key)))
 
 
 def _flag(name: str, value: Argument, known: Parser, engine: DeclaredEngine) -> Verdict | None:
@@ -149,24 +172,21 @@ def _name_fault(name: str, value: Argument, known: Parser, key: str | None = Non
 
 _SPECULATION = "model.speculative"
 # Flags that name the method, and the methods that the key in the site file supports.
-_METHODS = ("spec-method", "speculative-algorithm", "speculative-config.method")
+_METHODS = (("spec-method",), ("speculative-algorithm",), ("speculative-config", "method"))
 _SAYABLE = r"(?i)eagle3|draft_model|standalone|nextn|(\w+_)?mtp"
 
 
 def _speculates_otherwise(engine: DeclaredEngine) -> bool:
     """Whether flags ask for a method of speculation that the key does not support."""
-    args = {name.replace("_", "-"): value for name, value in engine.args.items()}
-    config = args.get("speculative-config")
-    named = [config.get("method")] if isinstance(config, dict) else []
-    named += [args.get(name) for name in _METHODS]
-    return any(isinstance(m, str) and not re.fullmatch(_SAYABLE, m) for m in named)
+    named = [engine.settings.word(*keys) for keys in _METHODS]
+    return any(method and not re.fullmatch(_SAYABLE, method) for method in named)
 
 
 def _is_own_parser(name: str, value: Argument, engine: DeclaredEngine) -> bool:
     """Whether a value names a parser that the build, or a plugin next to it, provides."""
     kind = name.replace("_", "-").partition("-")[0]
     plugins = (f"{kind}-parser-plugin", f"{kind}_parser_plugin")
-    return value in engine.own.parsers or any(plugin in engine.args for plugin in plugins)
+    return value in engine.own.parsers or any(plugin in engine.settings for plugin in plugins)
 
 
 def _bad_value(name: str, value: Argument, known: Parser) -> Verdict | None:
@@ -181,9 +201,10 @@ def _bad_value(name: str, value: Argument, known: Parser) -> Verdict | None:
     return "SG637", Fault(message, path, instead.instead, proposals=proposals)
 
 
-def _twice(name: str, first: str) -> Verdict:
+def _twice(name: str, first: str, key: str) -> Verdict:
+    message = f"'{name}' and '{first}' "
     return "SG635", Fault(
-        f"'{name}' and '{first}' are the same flag",
+        message + (f"both set '{key}'" if key else "are the same flag"),
         ("engine", "args", name),
         "keep one of the two",
         at_key=True,

@@ -25,7 +25,7 @@ from generator.records import replace
 from generator.rules.flags.parser import Parser, of_other_versions, others
 from generator.rules.flags.value_faults import Verdict
 from generator.rules.registry import Fault
-from generator.sitefile.declaration import Argument
+from generator.settings.values import Argument
 from generator.sitefile.sections import choices_at
 from generator.sitefile.source import Document, Plain
 

@@ -23,7 +23,7 @@ from generator.diagnostics import (
 from generator.records import replace
 from generator.rules.flags.parser import Parser, others
 from generator.rules.registry import Fault
-from generator.sitefile.declaration import Argument
+from generator.settings.values import Argument, whole
 from generator.sitefile.slips import before_comment
 from generator.sitefile.source import Plain
 
@@ -34,7 +34,6 @@ Item = tuple[str, KeyPath]
 _YES, _NO = ("1", "yes", "on", "y", "enable", "enabled"), ("0", "no", "off", "n", "disabled")
 _INTEGER = r"[+-]?\d+"
 _NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf"
-_SUFFIXED = r"\d+(\.\d+)?[kKmMgGtT]"
 # Words that argparse takes as a flag where it expects a value.
 _LIKE_A_FLAG = r"-(?!\d*\.?\d+$)[^ ]+"
 # The longest help text, in characters, that people still read.
@@ -84,7 +83,7 @@ def _faults(
         yield from _shape(name, value, path, flag)
         if not isinstance(value, dict):
             items = list(_items(value, path, flag))
-            yield from _types(name, items, flag)
+            yield from _types(name, items, flag, parser)
             yield from choice_faults(flag, items, parser)
 
 
@@ -202,20 +201,21 @@ def _items(value: str | list[Any], path: KeyPath, flag: Flag) -> Iterator[Item]:
         yield value, path
 
 
-def _types(name: str, items: Iterable[Item], flag: Flag) -> Iterator[Verdict]:
+def _types(name: str, items: Iterable[Item], flag: Flag, parser: Parser) -> Iterator[Verdict]:
+    is_iec = "iec" in parser.catalog.traits
     for item, place in items:
-        if not _fits(item, flag):
+        if not _fits(item, flag, is_iec):
             message = f"'{name}' takes {_WANTED[flag.type]}, not '{item}'"
             digits = re.sub(r"[ ,_']", "", item)
-            instead = f"write {digits}" if _fits(digits, flag) else _instead(name, flag)
+            instead = f"write {digits}" if _fits(digits, flag, is_iec) else _instead(name, flag)
             yield "SG636", Fault(message, place, instead)
 
 
-def _fits(item: str, flag: Flag) -> bool:
+def _fits(item: str, flag: Flag, is_iec: bool) -> bool:
     if flag.type not in _WANTED or item in flag.also or ANY in flag.also:
         return True
-    if flag.suffixes and re.fullmatch(_SUFFIXED, item):
-        return True
+    if flag.suffixes:
+        return whole(item, is_iec) is not None
     return re.fullmatch(_INTEGER if flag.type == "int" else _NUMBER, item) is not None
 
 

@@ -1,57 +1,57 @@
 """The faults of a variable's name that begins with the engine's own prefix."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from generator import diagnostics
 from generator.catalogs.flag_files import versions
 from generator.catalogs.replacements import replacement
+from generator.diagnostics import KeyPath
 from generator.rules.flags.parser import Parser, of_other_versions
 from generator.rules.flags.value_faults import Verdict
 from generator.rules.registry import Fault
+from generator.settings.environment import Variable
 
 
-def faults(env: Mapping[str, str], parser: Parser) -> Iterator[Verdict]:
-    """The variables in `engine.env` that the engine does not read, or is not known to read."""
+def faults(variables: Iterable[Variable], parser: Parser) -> Iterator[Verdict]:
+    """The variables that the engine does not read, or is not known to read."""
     known = parser.catalog
-    for name in env if known.prefix else ():
-        if name.upper().startswith(known.prefix) and name not in known.variables:
-            yield _fault(name, parser)
+    for variable in variables if known.prefix else ():
+        if variable.name.upper().startswith(known.prefix) and variable.name not in known.variables:
+            yield _fault(variable.name, variable.path, parser)
 
 
-def _fault(name: str, parser: Parser) -> Verdict:
+def _fault(name: str, path: KeyPath, parser: Parser) -> Verdict:
     gone = replacement(parser.engine, name)
     if gone:
         since = "" if gone.gone == "earlier" else f": it was removed by {gone.gone}"
         message = f"{parser.name} no longer reads {name}{since}"
-        path = ("engine", "env", name)
         renamed = diagnostics.renamings(path, [gone.word] if gone.word else [])
         proposals = diagnostics.removal(path) if gone.is_needless else renamed
-        return _of("SG645", name, message, gone.instead, proposals)
+        return _of("SG645", path, message, gone.instead, proposals)
     holding = [
         known.version for known in of_other_versions(parser.catalog) if name in known.variables
     ]
     if holding:
-        return _of_versions(name, parser, holding)
+        return _of_versions(name, path, parser, holding)
     near = _nearest(name, parser)
     help_text = f"did you mean '{near}'?" if near else "take it out"
-    path = ("engine", "env", name)
     sure = diagnostics.misspelt(name, [near] if near else [])
     proposals = diagnostics.renamings(path, sure) if near else diagnostics.removal(path)
     if parser.catalog.has_all_variables:
-        return _of("SG644", name, f"{parser.name} has no variable {name}", help_text, proposals)
+        return _of("SG644", path, f"{parser.name} has no variable {name}", help_text, proposals)
     # Not known is not the same as not read: unless a similar name is known, a person decides.
     proposals = proposals if near else ()
-    return _of("SG646", name, f"{parser.name} is not known to read {name}", help_text, proposals)
+    return _of("SG646", path, f"{parser.name} is not known to read {name}", help_text, proposals)
 
 
-def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
+def _of_versions(name: str, path: KeyPath, parser: Parser, holding: list[str]) -> Verdict:
     order = versions(parser.engine)
     if order.index(holding[-1]) < order.index(parser.catalog.version):
         message = f"{parser.name} no longer reads {name}: {holding[-1]} did"
-        proposals = diagnostics.removal(("engine", "env", name))
-        return _of("SG645", name, message, "take it out", proposals)
+        proposals = diagnostics.removal(path)
+        return _of("SG645", path, message, "take it out", proposals)
     message = f"{parser.name} does not read {name} yet: {holding[0]} does"
-    return _of("SG645", name, message, "take it out")
+    return _of("SG645", path, message, "take it out")
 
 
 def _nearest(name: str, parser: Parser) -> str | None:
@@ -63,10 +63,9 @@ def _nearest(name: str, parser: Parser) -> str | None:
 
 def _of(
     rule: str,
-    name: str,
+    path: KeyPath,
     message: str,
     help_text: str,
     proposals: tuple[diagnostics.Proposal, ...] = (),
 ) -> Verdict:
-    path = ("engine", "env", name)
     return rule, Fault(message, path, help_text, at_key=True, proposals=proposals)

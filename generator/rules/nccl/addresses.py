@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_network
 
-from generator.diagnostics import KeyPath, removal
+from generator.diagnostics import removal
 from generator.fabric.addressing import FABRIC_PREFIX, Fabric
 from generator.fabric.topologies import TOPOLOGIES
-from generator.rules.nccl.grammar import path_of, uses
+from generator.rules.nccl.grammar import HCAS, uses
 from generator.rules.registry import Fault, rule
 from generator.site.control_plane import chosen_plane
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
@@ -41,28 +41,29 @@ def addresses_out_of_range(
           env:
             NCCL_IB_ADDR_RANGE: 10.100.0.0/16
     """
-    value = engine.env.get("NCCL_IB_ADDR_RANGE")
-    if not value:
-        return
-    wanted = ip_network(value, strict=False)
-    outside = [
-        (node, f"{interface.address.ip} of {node}'s {interface.name}")
-        for node, interfaces in fabric.interfaces.items()
-        for interface in interfaces
-        if interface.half.half in topology.rdma_halves
-        and uses(engine, interface.half)
-        and interface.address.ip not in wanted
-    ]
-    if outside:
-        more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
-        node, address = outside[0]
-        yield Fault(
-            f"'NCCL_IB_ADDR_RANGE: {value}' leaves out {address}{more}",
-            path_of("NCCL_IB_ADDR_RANGE"),
-            "take it out, or write a range that has all subnets of the fabric in it",
-            proposals=removal(path_of("NCCL_IB_ADDR_RANGE")),
-            nodes=(node,),
-        )
+    name = "NCCL_IB_ADDR_RANGE"
+    for values in engine.environment.together((name, HCAS)):
+        if not (value := values.get(name)):
+            continue
+        wanted = ip_network(value, strict=False)
+        outside = [
+            (node, f"{interface.address.ip} of {node}'s {interface.name}")
+            for node in values.nodes
+            for interface in fabric.interfaces.get(node, ())
+            if interface.half.half in topology.rdma_halves
+            and uses(values, interface.half)
+            and interface.address.ip not in wanted
+        ]
+        if outside:
+            more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
+            node, address = outside[0]
+            yield Fault(
+                f"'{name}: {value}' leaves out {address}{more}",
+                values.path(name),
+                "take it out, or write a range that has all subnets of the fabric in it",
+                proposals=removal(values.path(name)),
+                nodes=(node,),
+            )
 
 
 @rule("SG423", unless="SG303 SG305 SG308", suppressed_by="SG410 SG411 SG412 SG413")
@@ -93,18 +94,18 @@ def prefix_of_another_length(
             NCCL_IB_SUBNET_PREFIX_LEN: 24
     """
     name = "NCCL_IB_SUBNET_PREFIX_LEN"
-    value = engine.env.get(name)
-    if TOPOLOGIES[topology.kind].reaches_all or value is None:
+    if TOPOLOGIES[topology.kind].reaches_all:
         return
     lengths = {subnet.prefixlen for cable in fabric.cables for subnet in cable.subnets}
     length = lengths.pop() if lengths else FABRIC_PREFIX
-    if value != str(length):
-        yield Fault(
-            f"'{name}: {value}', and the {topology.kind}'s subnets are /{length}",
-            path_of(name),
-            f"take it out: sparkgen sees to it that it is {length}",
-            proposals=removal(path_of(name)),
-        )
+    for variable in engine.environment.of(name):
+        if variable.value != str(length):
+            yield Fault(
+                f"'{name}: {variable.value}', and the {topology.kind}'s subnets are /{length}",
+                variable.path,
+                f"take it out: sparkgen sees to it that it is {length}",
+                proposals=removal(variable.path),
+            )
 
 
 @rule("SG424", suppressed_by="SG410 SG411 SG412 SG413")
@@ -133,14 +134,16 @@ def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterato
             NCCL_IB_SUBNET_AWARE_ROUTING: 1
     """
     name = "NCCL_IB_SUBNET_AWARE_ROUTING"
-    off = engine.env.get(name) == "0"
-    if off and not TOPOLOGIES[topology.kind].reaches_all and not engine.nccl_patched:
-        yield Fault(
-            f"with '{name}: 0' NCCL can't tell a {topology.kind}'s ports apart",
-            path_of(name),
-            "take it out: sparkgen sets it to 1",
-            proposals=removal(path_of(name)),
-        )
+    if TOPOLOGIES[topology.kind].reaches_all or engine.nccl_patched:
+        return
+    for variable in engine.environment.of(name):
+        if variable.value == "0":
+            yield Fault(
+                f"with '{name}: 0' NCCL can't tell a {topology.kind}'s ports apart",
+                variable.path,
+                "take it out: sparkgen sets it to 1",
+                proposals=removal(variable.path),
+            )
 
 
 @rule("SG425", unless="SG201 SG208", suppressed_by="SG410 SG411 SG412 SG413")
@@ -171,8 +174,7 @@ def unsupported_address_family(
     names = ["NCCL_IB_ADDR_FAMILY"]
     if chosen_plane(nodes, topology) == "fabric":
         names.append("NCCL_SOCKET_FAMILY")
-    for name in names:
-        if engine.env.get(name) == "AF_INET6":
-            path: KeyPath = path_of(name)
-            message = f"'{name}: AF_INET6', and the fabric has no IPv6 addresses"
-            yield Fault(message, path, _OUT, proposals=removal(path))
+    for variable in (each for name in names for each in engine.environment.of(name)):
+        if variable.value == "AF_INET6":
+            message = f"'{variable.name}: AF_INET6', and the fabric has no IPv6 addresses"
+            yield Fault(message, variable.path, _OUT, proposals=removal(variable.path))

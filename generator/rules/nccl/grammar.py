@@ -5,6 +5,7 @@ from ipaddress import ip_network
 
 from generator.catalogs.versions import Release, release
 from generator.hardware import Half
+from generator.settings.environment import Values
 from generator.sitefile.declaration import DeclaredEngine
 
 # The fault, what to write, and the intended value if it is known.
@@ -21,11 +22,6 @@ SOCKETS = (
 INTERFACES = (HCAS, *SOCKETS)
 
 
-def path_of(name: str) -> tuple[str, ...]:
-    """The place of a variable in the site file."""
-    return ("engine", "env", name)
-
-
 def release_of(engine: DeclaredEngine) -> Release:
     """The NCCL release in the image, as numbers to compare; empty if unknown."""
     return release(engine.nccl or "")
@@ -40,9 +36,9 @@ def is_subnet(text: str) -> bool:
     return "/" in text
 
 
-def uses(engine: DeclaredEngine, half: Half) -> bool:
+def uses(values: Values, half: Half) -> bool:
     """Whether RDMA uses a half: all are used unless the site's own list says otherwise."""
-    mark, names = marks(HCAS, engine.env.get(HCAS, ""))
+    mark, names = marks(HCAS, values.get(HCAS))
     listed = [item.partition(":")[0] for item in names.split(",") if item]
     named = any(half.hca == n if "=" in mark else half.hca.startswith(n) for n in listed)
     return not listed or named != ("^" in mark)

@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, ip_network
 
-from generator.diagnostics import Proposal, all_nearest, listed, removal, replacements
+from generator.diagnostics import KeyPath, Proposal, all_nearest, listed, removal, replacements
 from generator.fabric.addressing import Fabric
 from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import FABRIC_HALVES, RJ45
 from generator.records import record
-from generator.rules.nccl.grammar import HCAS, INTERFACES, SOCKETS, is_subnet, marks, path_of
+from generator.rules.nccl.grammar import HCAS, INTERFACES, SOCKETS, is_subnet, marks
 from generator.rules.registry import Fault, rule
+from generator.settings.environment import Variable
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 
 _DERIVED = "take it out: sparkgen derives it for each node"
@@ -20,14 +21,41 @@ _OTHER_KIND = {half.interface: half.hca for half in _HARDWARE} | {
 }
 
 
-def _listed_names(engine: DeclaredEngine, names: Iterable[str]) -> Iterator[tuple[str, str, bool]]:
-    """Each variable, name, and whether it is a prefix; lists of exclusions are skipped."""
-    for variable in names:
-        first, items = marks(variable, engine.env.get(variable, ""))
+@record
+class _Named:
+    """A name in the value of a variable; NCCL may take it for the `prefix` of several."""
+
+    variable: Variable
+    name: str
+    prefix: bool
+
+    def of(self, names: Sequence["_Names"]) -> list["_Names"]:
+        """The names of those nodes that get the variable."""
+        nodes = self.variable.nodes
+        return [each for each in names if not nodes or each.node in nodes]
+
+    def fault(
+        self, message: str, advice: str, instead: Sequence[str] = (), nodes: Sequence[str] = ()
+    ) -> Fault:
+        """The fault of this name, with other names in its place, or without the variable."""
+        path = self.variable.path
+        proposals = self.replaced(instead) + removal(path)
+        return Fault(message, path, advice, proposals=proposals, nodes=tuple(nodes))
+
+    def replaced(self, names: Sequence[str]) -> tuple[Proposal, ...]:
+        """Proposals to write another name."""
+        values = [self.variable.value.replace(self.name, name, 1) for name in names]
+        return replacements(self.variable.path, values)
+
+
+def _listed_names(engine: DeclaredEngine, names: Iterable[str]) -> Iterator[_Named]:
+    """Each name in the lists that these variables have, unless it is a list of exclusions."""
+    for variable in (variable for name in names for variable in engine.environment.of(name)):
+        first, items = marks(variable.name, variable.value)
         if not first.startswith("^"):
-            prefix = variable.startswith("NCCL_") and not first
+            prefix = variable.name.startswith("NCCL_") and not first
             for item in filter(None, items.split(",")):
-                yield variable, item.split(":")[0], prefix
+                yield _Named(variable, item.split(":")[0], prefix)
 
 
 class _Names:
@@ -50,17 +78,18 @@ class _Names:
             return self.interfaces | self.hcas | {"all"}
         return self.hcas if variable == HCAS else self.interfaces
 
-    def has(self, variable: str, name: str, prefix: bool) -> bool:
+    def has(self, named: _Named) -> bool:
         """Whether the node has an interface or device of that name, or an address in a subnet."""
-        if "/" in name:
-            return is_subnet(name) and any(
-                address in ip_network(name, strict=False) for address in self.addresses
+        if "/" in named.name:
+            return is_subnet(named.name) and any(
+                address in ip_network(named.name, strict=False) for address in self.addresses
             )
-        return bool(_matching(name, self.of(variable), prefix))
+        return bool(_matching(named, self.of(named.variable.name)))
 
 
-def _matching(name: str, known: Iterable[str], prefix: bool) -> list[str]:
-    return sorted(k for k in known if k == name or (prefix and k.startswith(name)))
+def _matching(named: _Named, known: Iterable[str]) -> list[str]:
+    name = named.name
+    return sorted(k for k in known if k == name or (named.prefix and k.startswith(name)))
 
 
 def _all_names(nodes: Sequence[DeclaredNode], fabric: Fabric) -> list[_Names]:
@@ -98,49 +127,29 @@ def name_without_address(
           env:
             NCCL_DEBUG: INFO
     """
-    own = _all_names(nodes, fabric)
-    reported: set[str] = set()
-    for variable, name, prefix in _listed_names(engine, INTERFACES):
-        lacking = [names.node for names in own if not names.has(variable, name, prefix)]
-        if not lacking or variable in reported:
-            continue
-        reported.add(variable)
-        known = _hardware_names(variable).union(*(names.of(variable) for names in own))
-        named = _Named(variable, engine.env[variable], name)
-        yield _without_address(named, prefix, known, lacking, len(nodes))
+    all_names = _all_names(nodes, fabric)
+    reported: set[KeyPath] = set()
+    for named in _listed_names(engine, INTERFACES):
+        own = named.of(all_names)
+        lacking = [names.node for names in own if not names.has(named)]
+        if lacking and named.variable.path not in reported:
+            reported.add(named.variable.path)
+            yield _without_address(named, _known(named, own), lacking, len(own))
 
 
-@record
-class _Named:
-    """A name in the value of a variable."""
-
-    variable: str
-    value: str
-    name: str
-
-    def fault(
-        self, message: str, advice: str, instead: Sequence[str] = (), nodes: Sequence[str] = ()
-    ) -> Fault:
-        """The fault of this name, with other names in its place, or without the variable."""
-        path = path_of(self.variable)
-        proposals = self.replaced(instead) + removal(path)
-        return Fault(message, path, advice, proposals=proposals, nodes=tuple(nodes))
-
-    def replaced(self, names: Sequence[str]) -> tuple[Proposal, ...]:
-        """Proposals to write another name."""
-        values = [self.value.replace(self.name, name, 1) for name in names]
-        return replacements(path_of(self.variable), values)
+def _known(named: _Named, own: Sequence[_Names]) -> set[str]:
+    """The names that a variable may contain on some node."""
+    variable = named.variable.name
+    return _hardware_names(variable).union(*(names.of(variable) for names in own))
 
 
-def _without_address(
-    named: _Named, prefix: bool, known: set[str], lacking: Sequence[str], count: int
-) -> Fault:
+def _without_address(named: _Named, known: set[str], lacking: Sequence[str], count: int) -> Fault:
     """The fault of a name that has no address on some nodes, or on none of them."""
     name, who = named.name, _who(lacking, count)
     nodes = () if len(lacking) == count > 1 else lacking
     if "/" in name:
         return named.fault(f"{who} an address in '{name}'", _DERIVED, nodes=nodes)
-    if _matching(name, known, prefix):
+    if _matching(named, known):
         advice = f"{_DERIVED}; or name one that has an address on every node"
         return named.fault(f"{who} an address on '{name}'", advice, nodes=nodes)
     if misnamed := _misnamed(named, known):
@@ -158,16 +167,16 @@ def _misnamed(named: _Named, known: Iterable[str]) -> Fault | None:
     """The fault of a name that no Spark can have."""
     variable, name = named.variable, named.name
     if name in _OTHER_KIND:
-        kind = "RoCE devices" if variable == HCAS else "interfaces"
+        kind = "RoCE devices" if variable.name == HCAS else "interfaces"
         right = _OTHER_KIND[name]
-        message = f"{variable} takes {kind}, and '{name}' is not one"
+        message = f"{variable.name} takes {kind}, and '{name}' is not one"
         return named.fault(message, f"write {right}, or {_DERIVED}", [right])
     lower = {word.lower(): word for word in known}
     if name.lower() in lower:
         right = lower[name.lower()]
         message = f"there is no '{name}': upper and lower case matter"
         proposals = named.replaced([right])
-        return Fault(message, path_of(variable), f"write '{right}'", proposals=proposals)
+        return Fault(message, variable.path, f"write '{right}'", proposals=proposals)
     if re.fullmatch(r"mlx[45]_[0-9]+", name):
         devices = listed((half.hca for half in _HARDWARE), "and")
         return named.fault(f"DGX OS has no '{name}'", f"its devices are {devices}; {_DERIVED}")
@@ -205,15 +214,12 @@ def ambiguous_prefix(
             NCCL_IB_HCA: =rocep1s0f0:1,roceP2p1s0f0:1
     """
     own = _all_names(nodes, fabric)
-    for variable, name, prefix in _listed_names(engine, (HCAS, "NCCL_SOCKET_IFNAME")):
-        known = _hardware_names(variable).union(*(names.of(variable) for names in own))
-        found = _matching(name, known, prefix)
+    for named in _listed_names(engine, (HCAS, "NCCL_SOCKET_IFNAME")):
+        found = _matching(named, _known(named, named.of(own)))
         if len(found) > 1:
-            yield Fault(
-                f"without '=' NCCL takes '{name}' for a prefix of {listed(found, 'and')}",
-                path_of(variable),
+            yield named.fault(
+                f"without '=' NCCL takes '{named.name}' for a prefix of {listed(found, 'and')}",
                 f"{_DERIVED}; or write '=' and whole names",
-                proposals=removal(path_of(variable)),
             )
 
 
@@ -241,16 +247,17 @@ def fabric_disabled(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
     if not fabric.cables:
         return
     off = {"NCCL_IB_DISABLE": ("1", "0"), "NCCL_NET": ("socket", "IB")}
-    if engine.env.get("NCCL_NET", "ib").lower() not in ("ib", "socket"):
-        return
-    for name, (value, right) in off.items():
-        if engine.env.get(name, "").lower() == value:
-            yield Fault(
-                f"'{name}: {engine.env[name]}' keeps NCCL off the fabric, on slow sockets",
-                path_of(name),
-                f"take it out: sparkgen sets it to {right}",
-                proposals=removal(path_of(name)),
-            )
+    for values in engine.environment.together(off):
+        if values.get("NCCL_NET", "ib").lower() not in ("ib", "socket"):
+            continue
+        for name, (value, right) in off.items():
+            if values.get(name).lower() == value:
+                yield Fault(
+                    f"'{name}: {values.get(name)}' keeps NCCL off the fabric, on slow sockets",
+                    values.path(name),
+                    f"take it out: sparkgen sets it to {right}",
+                    proposals=removal(values.path(name)),
+                )
 
 
 @rule("SG417", unless="SG307 SG602", suppressed_by="SG413 SG414 SG415")
@@ -279,16 +286,15 @@ def fabric_socket_on_a_ring(
     """
     if TOPOLOGIES[topology.kind].reaches_all:
         return
-    on_fabric = set[str]().union(*(names.fabric for names in _all_names(nodes, fabric)))
-    for variable, name, prefix in _listed_names(engine, SOCKETS):
-        if _matching(name, on_fabric, prefix):
+    all_names = _all_names(nodes, fabric)
+    for named in _listed_names(engine, SOCKETS):
+        on_fabric = set[str]().union(*(names.fabric for names in named.of(all_names)))
+        if _matching(named, on_fabric):
             management = nodes[0].management
             right = management.interface if management else RJ45
-            mark = "=" if variable.startswith("NCCL_") else ""
-            yield Fault(
-                f"on a {topology.kind} '{name}' reaches one peer, "
-                f"and {variable} needs one that reaches all",
-                path_of(variable),
+            mark = "=" if named.variable.name.startswith("NCCL_") else ""
+            yield named.fault(
+                f"on a {topology.kind} '{named.name}' reaches one peer, "
+                f"and {named.variable.name} needs one that reaches all",
                 f"{_DERIVED}, here {mark}{right}",
-                proposals=removal(path_of(variable)),
             )

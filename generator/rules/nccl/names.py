@@ -1,6 +1,6 @@
 """Rules about which variables NCCL reads."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from generator.catalogs.nccl import (
     HARMLESS,
@@ -8,6 +8,7 @@ from generator.catalogs.nccl import (
     NEVER,
     REPLACED,
     SAME,
+    Parameter,
     is_ours,
     is_patched,
     nearest,
@@ -15,8 +16,9 @@ from generator.catalogs.nccl import (
 )
 from generator.catalogs.versions import Release, release
 from generator.diagnostics import Proposal, Severity, listed, misspelt, removal, renamings
-from generator.rules.nccl.grammar import path_of, release_of
+from generator.rules.nccl.grammar import release_of
 from generator.rules.registry import Fault, rule
+from generator.settings.environment import Variable
 from generator.sitefile.declaration import DeclaredEngine
 
 
@@ -41,7 +43,7 @@ def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
             NCCL_IB_TC: 106
     """
     if _is_covered(engine):
-        yield from _unknown(engine, f"NCCL {engine.nccl} has no", engine.env.keys() - HARMLESS)
+        yield from _unknown(engine, f"NCCL {engine.nccl} has no", is_harmless=False)
 
 
 @rule("SG411", Severity.WARNING, depends_on="version")
@@ -64,13 +66,19 @@ def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
     """
     which = f"no NCCL up to {_written(LATEST)} has the"
     if _is_covered(engine):
-        yield from _unknown(engine, which, engine.env.keys() & HARMLESS)
+        yield from _unknown(engine, which, is_harmless=True)
         return
-    yield from _unknown(engine, which, engine.env.keys())
-    for name in engine.env:
-        known = parameter(name) if is_ours(name) else None
-        if known and known.last < LATEST:
-            yield _given_up(name, known.last)
+    yield from _unknown(engine, which)
+    for variable, known in _known(engine):
+        if known.last < LATEST:
+            yield _given_up(variable, known.last)
+
+
+def _known(engine: DeclaredEngine) -> Iterator[tuple[Variable, Parameter]]:
+    """The variables that some release of NCCL reads."""
+    for variable in engine.environment:
+        if is_ours(variable.name) and (known := parameter(variable.name)):
+            yield variable, known
 
 
 @rule("SG412", unless="SG401", depends_on="version")
@@ -94,14 +102,14 @@ def variable_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
     if engine.nccl is None or not _is_covered(engine):
         return
     held = release(engine.nccl)
-    for name in engine.env:
-        known = parameter(name) if is_ours(name) else None
-        if known and held > known.last:
-            yield _given_up(name, known.last)
-        elif known and held < known.first:
+    for variable, known in _known(engine):
+        if held > known.last:
+            yield _given_up(variable, known.last)
+        elif held < known.first:
+            first = _written(known.first)
             yield Fault(
-                f"NCCL {engine.nccl} has no {name} yet: {_written(known.first)} is the first",
-                path_of(name),
+                f"NCCL {engine.nccl} has no {variable.name} yet: {first} is the first",
+                variable.path,
                 "take it out, or use an image with that NCCL",
                 at_key=True,
             )
@@ -112,42 +120,48 @@ def _is_covered(engine: DeclaredEngine) -> bool:
     return bool(engine.nccl) and not engine.nccl_patched and release_of(engine) <= LATEST
 
 
-def _unknown(engine: DeclaredEngine, which: str, names: Collection[str]) -> Iterator[Fault]:
-    for name in (name for name in engine.env if name in names):
+def _unknown(
+    engine: DeclaredEngine, which: str, is_harmless: bool | None = None
+) -> Iterator[Fault]:
+    for variable in engine.environment:
+        name, path = variable.name, variable.path
+        if is_harmless is not None and is_harmless != (name in HARMLESS):
+            continue
         if not is_ours(name) or parameter(name) or (engine.nccl_patched and is_patched(name)):
             continue
         message, near = f"{which} variable {name}", nearest(name)
-        proposals = removal(path_of(name))
+        proposals = removal(path)
         if name in NEVER:
             help_text = NEVER[name]
-            proposals = _instead(name, proposals)
+            proposals = _instead(variable, proposals)
         elif is_patched(name):
             message = f"only patched builds of NCCL read {name}"
             help_text = "take it out, or write 'nccl: {version: VERSION, patched: true}'"
             proposals = ()
         elif near:
             help_text = f"did you mean {listed(map(repr, near))}?"
-            proposals = renamings(path_of(name), misspelt(name, near))
+            proposals = renamings(path, misspelt(name, near))
         elif engine.nccl_patched:
             continue
         else:
             help_text = "take it out; NCCL's user guide lists its environment variables"
-        yield Fault(message, path_of(name), help_text, at_key=True, proposals=proposals)
+        yield Fault(message, path, help_text, at_key=True, proposals=proposals)
 
 
-def _instead(name: str, otherwise: tuple[Proposal, ...]) -> tuple[Proposal, ...]:
+def _instead(variable: Variable, otherwise: tuple[Proposal, ...]) -> tuple[Proposal, ...]:
     """The proposal to rename the variable, if its replacement takes the same values."""
-    return renamings(path_of(name), [SAME[name]]) if name in SAME else otherwise
+    same = SAME.get(variable.name)
+    return renamings(variable.path, [same]) if same else otherwise
 
 
-def _given_up(name: str, last: Release) -> Fault:
-    new = REPLACED.get(name)
+def _given_up(variable: Variable, last: Release) -> Fault:
+    name, new = variable.name, REPLACED.get(variable.name)
     return Fault(
         f"NCCL no longer reads {name}" + (f": {_written(last)} was the last" if last else ""),
-        path_of(name),
+        variable.path,
         f"write {new}, which replaced it" if new else "take it out",
         at_key=True,
-        proposals=_instead(name, () if new else removal(path_of(name))),
+        proposals=_instead(variable, () if new else removal(variable.path)),
     )
 
 

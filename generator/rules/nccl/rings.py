@@ -1,19 +1,19 @@
 """Rules about NCCL settings that do not work on a ring."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from generator.catalogs.nccl import LAZY
 from generator.diagnostics import Severity, removal, replacements
 from generator.fabric.addressing import Fabric, Port
 from generator.fabric.topologies import TOPOLOGIES
-from generator.rules.nccl.grammar import path_of
 from generator.rules.nodes import Nodes
 from generator.rules.registry import Fault, rule
+from generator.settings.environment import Values
 from generator.sitefile.declaration import DeclaredEngine, Topology
 
 _INVALID_SETTINGS = "SG410 SG411 SG412 SG413"
-_MERGE, _CROSS = "NCCL_IB_MERGE_NICS", "NCCL_CROSS_NIC"
+_MERGE, _CROSS, _PAT = "NCCL_IB_MERGE_NICS", "NCCL_CROSS_NIC", "NCCL_PAT_ENABLE"
 _TRIANGLE = 3
 
 
@@ -49,28 +49,29 @@ def connections_across_a_ring(
             NCCL_CUMEM_ENABLE: 1
     """
     needed = TOPOLOGIES[topology.kind].nccl_settings(len(nodes), 0)
-    for name, value in engine.env.items():
-        if name in needed and _leads_across(name, value, engine):
-            yield Fault(
-                f"with '{name}: {value}' NCCL connects nodes that no cable joins",
-                path_of(name),
-                f"take it out: sparkgen sets it to {needed[name]}",
-                proposals=removal(path_of(name)),
-            )
+    for values in engine.environment.together((*needed, _PAT)):
+        for name in needed:
+            if name in values.given and _leads_across(name, values, engine):
+                yield Fault(
+                    f"with '{name}: {values.get(name)}' NCCL connects nodes that no cable joins",
+                    values.path(name),
+                    f"take it out: sparkgen sets it to {needed[name]}",
+                    proposals=removal(values.path(name)),
+                )
 
 
-def _leads_across(name: str, value: str, engine: DeclaredEngine) -> bool:
+def _leads_across(name: str, values: Values, engine: DeclaredEngine) -> bool:
     if name == "NCCL_ALGO":
-        return not _is_ring_alone(value, engine.env)
-    return not engine.nccl_patched and name in LAZY and value == "0"
+        return not _is_ring_alone(values.get(name), values)
+    return not engine.nccl_patched and name in LAZY and values.get(name) == "0"
 
 
-def _is_ring_alone(value: str, env: Mapping[str, str]) -> bool:
+def _is_ring_alone(value: str, values: Values) -> bool:
     """Whether no other algorithm is left; CollNet and NVLS need a switch that no Spark has."""
     if not value.startswith("^"):
         return bool(re.fullmatch(r"((\w+:)?ring;?)+", value, re.IGNORECASE))
     left_out = set(value[1:].lower().split(","))
-    left_out |= {"pat"} if env.get("NCCL_PAT_ENABLE") == "0" else set()
+    left_out |= {"pat"} if values.get(_PAT) == "0" else set()
     return left_out >= {"tree", "pat"}
 
 
@@ -108,21 +109,21 @@ def unmerged_ports_of_a_ring(
           env:
             NCCL_CROSS_NIC: 1
     """
-    is_merged = engine.env.get(_MERGE) != "0"
-    if is_merged or TOPOLOGIES[topology.kind].reaches_all or engine.nccl_patched:
+    if TOPOLOGIES[topology.kind].reaches_all or engine.nccl_patched:
         return
     ports = {cable.a.port == cable.b.port for cable in fabric.cables if isinstance(cable.b, Port)}
-    crosses = engine.env.get(_CROSS) == "1"
     is_triangle = ports == {False} and len(fabric.pairs) == _TRIANGLE
-    if ports == {crosses} or is_triangle:
-        return
-    more = f" and '{_CROSS}: 1'" if crosses else ""
-    yield Fault(
-        f"with '{_MERGE}: 0'{more} NCCL takes the wrong port of the cables here",
-        path_of(_MERGE),
-        "take it out: merged ports work with any cabling",
-        proposals=removal(path_of(_MERGE)),
-    )
+    for values in engine.environment.together((_MERGE, _CROSS)):
+        crosses = values.get(_CROSS) == "1"
+        if values.get(_MERGE) != "0" or ports == {crosses} or is_triangle:
+            continue
+        more = f" and '{_CROSS}: 1'" if crosses else ""
+        yield Fault(
+            f"with '{_MERGE}: 0'{more} NCCL takes the wrong port of the cables here",
+            values.path(_MERGE),
+            "take it out: merged ports work with any cabling",
+            proposals=removal(values.path(_MERGE)),
+        )
 
 
 @rule("SG433", Severity.WARNING, suppressed_by=_INVALID_SETTINGS)
@@ -147,13 +148,14 @@ def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
             NCCL_CUMEM_HOST_ENABLE: 0
     """
     name = "NCCL_CUMEM_HOST_ENABLE"
-    if engine.env.get(name) == "1":
-        yield Fault(
-            f"'{name}: 1' asks for NUMA, which the container does not have",
-            path_of(name),
-            "take it out, or write 0",
-            proposals=replacements(path_of(name), [0]) + removal(path_of(name)),
-        )
+    for variable in engine.environment.of(name):
+        if variable.value == "1":
+            yield Fault(
+                f"'{name}: 1' asks for NUMA, which the container does not have",
+                variable.path,
+                "take it out, or write 0",
+                proposals=replacements(variable.path, [0]) + removal(variable.path),
+            )
 
 
 @rule("SG434", Severity.WARNING, unless="SG208", suppressed_by=_INVALID_SETTINGS)
@@ -185,13 +187,13 @@ def files_that_steer_nccl(
     """
     if "NCCL_ALGO" not in TOPOLOGIES[topology.kind].nccl_settings(len(nodes), 0):
         return
-    for name in engine.env:
-        if name in _STEERING and engine.env[name] != "none":
+    for variable in (each for name in _STEERING for each in engine.environment.of(name)):
+        if variable.value != "none":
             yield Fault(
-                f"'{name}' may have NCCL connect nodes that no cable joins",
-                path_of(name),
+                f"'{variable.name}' may have NCCL connect nodes that no cable joins",
+                variable.path,
                 "take it out",
-                proposals=removal(path_of(name)),
+                proposals=removal(variable.path),
                 unsafe=True,
             )
 

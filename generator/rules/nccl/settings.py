@@ -7,8 +7,9 @@ from ipaddress import IPv4Network
 from generator.diagnostics import Severity, removal
 from generator.fabric.addressing import Fabric
 from generator.rules.environment import SUBNET_AWARE_NCCL
-from generator.rules.nccl.grammar import path_of, release_of, uses
+from generator.rules.nccl.grammar import HCAS, release_of, uses
 from generator.rules.registry import Fault, rule
+from generator.settings.environment import Values
 from generator.sitefile.declaration import DeclaredEngine
 
 _GPU_DIRECT = r"NCCL_(NET_GDR_\w+|GDRCOPY_\w+|GDR_FLUSH_DISABLE|DMABUF_ENABLE|IB_DATA_DIRECT)"
@@ -35,14 +36,14 @@ def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
           env:
             NCCL_DEBUG: INFO
     """
-    for name in engine.env:
-        if name.startswith("NCCL_") and re.fullmatch(_GPU_DIRECT, name):
+    for variable in engine.environment:
+        if variable.name.startswith("NCCL_") and re.fullmatch(_GPU_DIRECT, variable.name):
             yield Fault(
-                f"{name} has no effect: there is no GPUDirect RDMA on GB10",
-                path_of(name),
+                f"{variable.name} has no effect: there is no GPUDirect RDMA on GB10",
+                variable.path,
                 "take it out",
                 at_key=True,
-                proposals=removal(path_of(name)),
+                proposals=removal(variable.path),
             )
 
 
@@ -66,30 +67,32 @@ def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
           env:
             NCCL_IB_ADDR_RANGE: 10.100.0.0/16
     """
-    value = engine.env.get("NCCL_IB_GID_INDEX", "-1")
-    if value == "-1" or (engine.nccl and release_of(engine) < _FINDS_GIDS):
-        return
-    addresses = _address_range(engine, fabric)
-    if _holds(engine.env.get("NCCL_IB_ADDR_RANGE", ""), addresses):
-        return
-    by_address = f"'NCCL_IB_ADDR_RANGE: {addresses}' does it by address"
-    choice = f"; where one must be chosen, {by_address}" if addresses else ""
-    yield Fault(
-        f"a GID index of {value} is not the same address on every device, and moves",
-        path_of("NCCL_IB_GID_INDEX"),
-        f"take it out{choice}",
-        proposals=removal(path_of("NCCL_IB_GID_INDEX")),
-        derived_help=choice,
-    )
+    name, given = "NCCL_IB_GID_INDEX", "NCCL_IB_ADDR_RANGE"
+    for values in engine.environment.together((name, given, HCAS)):
+        value = values.get(name, "-1")
+        if value == "-1" or (engine.nccl and release_of(engine) < _FINDS_GIDS):
+            continue
+        addresses = _address_range(values, fabric)
+        if _holds(values.get(given), addresses):
+            continue
+        by_address = f"'{given}: {addresses}' does it by address"
+        choice = f"; where one must be chosen, {by_address}" if addresses else ""
+        yield Fault(
+            f"a GID index of {value} is not the same address on every device, and moves",
+            values.path(name),
+            f"take it out{choice}",
+            proposals=removal(values.path(name)),
+            derived_help=choice,
+        )
 
 
-def _address_range(engine: DeclaredEngine, fabric: Fabric) -> IPv4Network | None:
+def _address_range(values: Values, fabric: Fabric) -> IPv4Network | None:
     """The smallest network that contains all RDMA subnets; None without a fabric."""
     subnets = {
         interface.address.network
         for interfaces in fabric.interfaces.values()
         for interface in interfaces
-        if uses(engine, interface.half)
+        if uses(values, interface.half)
     }
     if not subnets:
         return None
@@ -129,12 +132,12 @@ def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
           env:
             NCCL_IB_MERGE_NICS: 1
     """
-    merged = engine.env.get("NCCL_IB_MERGE_NICS", "1") != "0"
     is_stock = engine.nccl and not engine.nccl_patched
-    if is_stock and not merged and release_of(engine) >= SUBNET_AWARE_NCCL:
-        yield Fault(
-            f"NCCL {engine.nccl} finds a peer's port best among merged ones",
-            path_of("NCCL_IB_MERGE_NICS"),
-            "take it out: it was for builds before 2.30.7",
-            proposals=removal(path_of("NCCL_IB_MERGE_NICS")),
-        )
+    for merged in engine.environment.of("NCCL_IB_MERGE_NICS"):
+        if is_stock and merged.value == "0" and release_of(engine) >= SUBNET_AWARE_NCCL:
+            yield Fault(
+                f"NCCL {engine.nccl} finds a peer's port best among merged ones",
+                merged.path,
+                "take it out: it was for builds before 2.30.7",
+                proposals=removal(merged.path),
+            )

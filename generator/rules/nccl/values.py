@@ -1,7 +1,7 @@
 """Rules about the values that NCCL reads."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from generator.catalogs.nccl import is_ours, parameter
 from generator.diagnostics import (
@@ -13,9 +13,9 @@ from generator.diagnostics import (
     misspelt,
     replacements,
 )
-from generator.rules.nccl.grammar import INTERFACES, ValueFault, is_subnet, names_fault, path_of
+from generator.rules.nccl.grammar import INTERFACES, ValueFault, is_subnet, names_fault
 from generator.rules.registry import Fault, rule
-from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
+from generator.sitefile.declaration import DeclaredEngine
 from generator.sitefile.slips import before_comment
 from generator.sitefile.text_types import PLAIN_VALUE
 
@@ -76,7 +76,7 @@ _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @rule("SG413", suppressed_by="SG410 SG411 SG412")
-def value_of_a_variable(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+def value_of_a_variable(engine: DeclaredEngine) -> Iterator[Fault]:
     """An NCCL variable has a value that NCCL accepts.
 
     Other values are truncated, read as something else, or cause a failure when nodes connect. Whole
@@ -95,15 +95,13 @@ def value_of_a_variable(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -
           env:
             NCCL_IB_TIMEOUT: 22
     """
-    own = (((*node.path, "env", name), value) for node in nodes for name, value in node.env.items())
-    shared = ((path_of(name), value) for name, value in engine.env.items())
-    for path, value in (*shared, *own):
-        fault = _value_fault(str(path[-1]), value, engine)
+    for variable in engine.environment:
+        fault = _value_fault(variable.name, variable.value, engine)
         if fault:
             message, help_text, meant = fault
             right: Data = int(meant) if meant.isdigit() else meant
-            proposals = replacements(path, [right] if meant else [])
-            yield Fault(message, path, help_text, proposals=proposals)
+            proposals = replacements(variable.path, [right] if meant else [])
+            yield Fault(message, variable.path, help_text, proposals=proposals)
 
 
 _BOUNDS = (
@@ -134,14 +132,15 @@ def crossed_bounds(engine: DeclaredEngine) -> Iterator[Fault]:
             NCCL_MAX_NCHANNELS: 8
     """
     for low, high in _BOUNDS:
-        least, most = (engine.env.get(name, "") for name in (low, high))
-        if least.isdigit() and most.isdigit() and int(least) > int(most):
-            yield Fault(
-                f"{low} is {least}, and {high} {most}",
-                path_of(low),
-                f"write {most} or less",
-                related=(Related(high, path_of(high)),),
-            )
+        for values in engine.environment.together((low, high)):
+            least, most = values.get(low), values.get(high)
+            if least.isdigit() and most.isdigit() and int(least) > int(most):
+                yield Fault(
+                    f"{low} is {least}, and {high} {most}",
+                    values.path(low),
+                    f"write {most} or less",
+                    related=(Related(high, values.path(high)),),
+                )
 
 
 def _value_fault(name: str, value: str, engine: DeclaredEngine) -> ValueFault | None:
@@ -231,8 +230,9 @@ def _words_fault(name: str, value: str) -> ValueFault | None:
 
 def _network_fault(value: str, engine: DeclaredEngine) -> ValueFault | None:
     """The fault of a network that NCCL does not have, unless a plugin may provide it."""
-    plugin = engine.env.get("NCCL_NET_PLUGIN", "none") != "none" or engine.nccl_patched
-    if plugin or value.lower() in ("ib", "socket") or value.lower().startswith("ibext"):
+    plugins = engine.environment.of("NCCL_NET_PLUGIN")
+    has_plugin = engine.nccl_patched or any(plugin.value != "none" for plugin in plugins)
+    if has_plugin or value.lower() in ("ib", "socket") or value.lower().startswith("ibext"):
         return None
     return (
         f"NCCL has no network '{value}' of its own",

@@ -98,7 +98,7 @@ def _draft_with_flexible_attention(start: Start) -> Refusal | None:
 
 def _drafts_with_other_caches(start: Start) -> Refusal | None:
     for name in ("enable-lmcache", "weight-cache-mode"):
-        if start.method and name in start.flags and not start.is_off(name):
+        if start.method and name in start.settings and not start.is_off(name):
             return start.refuse(
                 name, f"'{name}' can't be combined with speculative decoding", "take one out"
             )

@@ -126,7 +126,7 @@ def _offload_of_a_role(start: Start) -> Refusal | None:
         return start.refuse(
             name, f"'{name}' is only for decode servers", f"write '{_MODE}: decode'"
         )
-    if "hicache-storage-backend" not in start.flags:
+    if "hicache-storage-backend" not in start.settings:
         message = f"'{name}' needs 'hicache-storage-backend'"
         return start.refuse(name, message, "write 'hicache-storage-backend: file' beside it")
     return None

@@ -100,7 +100,7 @@ def _dense_layers(start: Start) -> Refusal | None:
 
 
 def _delayed_stages(start: Start) -> Refusal | None:
-    if start.sizes.pipeline > 1 and "min-free-slots-delay" in start.flags:
+    if start.sizes.pipeline > 1 and "min-free-slots-delay" in start.settings:
         return start.refuse(
             "min-free-slots-delay",
             "'min-free-slots-delay' does not support pipeline stages",

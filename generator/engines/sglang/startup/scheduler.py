@@ -127,7 +127,7 @@ def _buffered_cache(start: Start) -> Refusal | None:
     name = "hicache-host-memory-mode"
     if not start.is_on("enable-hierarchical-cache"):
         return None
-    if start.word(name) == "buffer_only" and "hicache-storage-backend" not in start.flags:
+    if start.word(name) == "buffer_only" and "hicache-storage-backend" not in start.settings:
         return start.refuse(
             name, "a buffer needs a storage backend", "write 'hicache-storage-backend' beside it"
         )

@@ -8,8 +8,8 @@ _MEDIA = ("image", "video", "audio")
 
 
 def _adapters(start: Start) -> Refusal | None:
-    known = "lora-paths" in start.flags
-    sized = "max-lora-rank" in start.flags and "lora-target-modules" in start.flags
+    known = "lora-paths" in start.settings
+    sized = "max-lora-rank" in start.settings and "lora-target-modules" in start.settings
     if start.is_on(_ADAPTERS) and not known and not sized:
         return start.refuse(
             _ADAPTERS,
@@ -48,8 +48,8 @@ def _adapters_over_data(start: Start) -> Refusal | None:
 
 def _half_a_certificate(start: Start) -> Refusal | None:
     pair = ("ssl-keyfile", "ssl-certfile")
-    given = [name for name in pair if name in start.flags]
-    alone = next((n for n in ("ssl-ca-certs", "ssl-keyfile-password") if n in start.flags), "")
+    given = [name for name in pair if name in start.settings]
+    alone = next((n for n in ("ssl-ca-certs", "ssl-keyfile-password") if n in start.settings), "")
     if len(given) == 1:
         other = pair[1 - pair.index(given[0])]
         return start.refuse(
@@ -64,7 +64,7 @@ def _half_a_certificate(start: Start) -> Refusal | None:
 
 def _port_of_grpc(start: Start) -> Refusal | None:
     if (
-        "grpc-port" in start.flags
+        "grpc-port" in start.settings
         and start.engine.secrets
         and "SGLANG_API_KEY" in start.engine.secrets
     ):
@@ -80,7 +80,7 @@ def _same_port(start: Start) -> Refusal | None:
 
 
 def _several_tokenizers_of_grpc(start: Start) -> Refusal | None:
-    if "grpc-port" in start.flags and start.count("tokenizer-worker-num") > 1:
+    if "grpc-port" in start.settings and start.count("tokenizer-worker-num") > 1:
         return start.refuse(
             "tokenizer-worker-num",
             "gRPC supports only one tokenizer",
@@ -112,7 +112,7 @@ def _runner_of_adapters(start: Start) -> Refusal | None:
     name, runner = "moe-runner-backend", start.word("moe-runner-backend")
     if not runner.startswith("lora_"):
         return None
-    if not start.is_on(_ADAPTERS) and "lora-paths" not in start.flags:
+    if not start.is_on(_ADAPTERS) and "lora-paths" not in start.settings:
         text, remedy = f"{runner} is only for adapters", "write 'enable-lora: true' beside it"
     elif start.word("lora-backend") != "triton_v2":
         text, remedy = (
@@ -132,7 +132,7 @@ def _refreshed_certificate(start: Start) -> Refusal | None:
         return start.refuse(
             name, f"'{name}' can't be combined with 'enable-http2'", "keep one of the two"
         )
-    if start.is_on(name) and "ssl-certfile" not in start.flags:
+    if start.is_on(name) and "ssl-certfile" not in start.settings:
         return start.refuse(
             name, f"'{name}' needs a certificate", "write 'ssl-certfile' and 'ssl-keyfile'"
         )
@@ -187,7 +187,7 @@ def _text_alone(start: Start) -> Refusal | None:
 
 def _marked_text(start: Start) -> Refusal | None:
     name = "enable-watermark"
-    if "watermark-config" in start.flags and not start.is_on(name):
+    if "watermark-config" in start.settings and not start.is_on(name):
         return start.refuse(
             "watermark-config", f"'watermark-config' needs '{name}'", f"write '{name}: true'"
         )
@@ -212,14 +212,14 @@ def _marked_drafts(start: Start) -> Refusal | None:
 
 
 def _exported_metrics(start: Start) -> Refusal | None:
-    if start.is_on("export-metrics-to-file") and "export-metrics-to-file-dir" not in start.flags:
+    if start.is_on("export-metrics-to-file") and "export-metrics-to-file-dir" not in start.settings:
         return start.refuse(
             "export-metrics-to-file",
             "files of metrics need a folder",
             "write 'export-metrics-to-file-dir' beside it",
         )
     labels = "tokenizer-metrics-allowed-custom-labels"
-    if labels in start.flags and "tokenizer-metrics-custom-labels-header" not in start.flags:
+    if labels in start.settings and "tokenizer-metrics-custom-labels-header" not in start.settings:
         return start.refuse(
             labels,
             "custom labels need a header",

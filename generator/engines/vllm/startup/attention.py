@@ -52,7 +52,7 @@ def _backend(start: Start) -> str:
 
 
 def _refuse(start: Start, message: str, remedy: str = _AUTOMATIC) -> Refusal:
-    if _BACKEND in start.flags:
+    if _BACKEND in start.settings:
         return start.refuse(_BACKEND, message, remedy)
     return start.refuse("attention-config", message, remedy, "backend")
 

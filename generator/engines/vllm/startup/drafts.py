@@ -81,7 +81,7 @@ def _graphs_of_drafts(start: Start) -> Refusal | None:
     width = start.drafted + 1
     if not start.drafted or not sizes or start.is_on("enforce-eager") or width <= max(sizes):
         return None
-    flag = "cudagraph-capture-sizes" in start.flags
+    flag = "cudagraph-capture-sizes" in start.settings
     keys = () if flag else ("cudagraph_capture_sizes",)
     return start.refuse(
         "cudagraph-capture-sizes" if flag else "compilation-config",

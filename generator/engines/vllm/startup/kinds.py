@@ -162,7 +162,7 @@ def _adapters_of_images(start: Start) -> Refusal | None:
 
 def _limits_of_images(start: Start) -> Refusal | None:
     known, name = kind(start), "limit-mm-per-prompt"
-    if name in start.flags and known and not known.images:
+    if name in start.settings and known and not known.images:
         return start.refuse(
             name, "the model takes no images, so the limit has no effect", "take it out"
         )

@@ -63,7 +63,7 @@ def _context_of_heads(start: Start) -> Refusal | None:
 def _context_without_backend(start: Start) -> Refusal | None:
     backend = (start.word("attention-backend") or start.word("attention-config", "backend")).upper()
     if start.count(_DCP) > 1 and backend in _WITHOUT_DCP:
-        flag = "attention-backend" in start.flags
+        flag = "attention-backend" in start.settings
         return start.refuse(
             "attention-backend" if flag else "attention-config",
             f"{backend} does not support decode context parallelism",
@@ -214,7 +214,7 @@ def _microbatches(start: Start) -> Refusal | None:
 
 
 def _bound_to_nodes(start: Start) -> Refusal | None:
-    name = next((n for n in ("numa-bind-nodes", "numa-bind-cpus") if n in start.flags), None)
+    name = next((n for n in ("numa-bind-nodes", "numa-bind-cpus") if n in start.settings), None)
     if name and not start.is_on("numa-bind"):
         return start.refuse(
             name, f"'{name}' needs 'numa-bind'", "write 'numa-bind: true' beside it"
@@ -320,14 +320,13 @@ def _ascends(text: str) -> bool:
 
 def _packed_by_ray(start: Start) -> Refusal | None:
     name = "VLLM_RAY_DP_PACK_STRATEGY"
-    value = start.engine.env.get(name, "span")
+    value = start.environment.get(name, "span")
     if value not in ("strict", "fill", "span"):
-        return Refusal(
-            f"{name} does not accept '{value}'",
-            ("engine", "env", name),
-            "write strict, fill or span",
+        return start.refuse_variable(
+            name, f"{name} does not accept '{value}'", "write strict, fill or span"
         )
-    if name in start.engine.env and value == "span" and start.sizes.data == start.sizes.ranks > 1:
+    is_alone = start.sizes.data == start.sizes.ranks > 1
+    if name in start.environment.given and value == "span" and is_alone:
         return start.refuse_variable(
             name, "a replica of one rank can't span nodes", "write strict, or take it out"
         )

@@ -185,7 +185,7 @@ def _spread_backend(start: Start) -> Refusal | None:
         return None
     if not start.sizes.expert:
         return start.refuse(_EXPERTS, f"{name} needs expert parallelism", "take it out")
-    if "all2all-backend" in start.flags:
+    if "all2all-backend" in start.settings:
         return start.refuse("all2all-backend", f"{name} exchanges by itself", "take it out")
     return None
 

@@ -23,7 +23,7 @@ def _step_below_sequences(start: Start) -> Refusal | None:
     step, sequences = start.count(_STEP, start.batch.tokens), start.model.max_sequences
     if sequences is None or step >= sequences:
         return None
-    if _STEP in start.flags:
+    if _STEP in start.settings:
         how = f"write {sequences} or more, or fewer 'max_sequences' under 'model'"
         return start.refuse(
             _STEP, f"a step of {step} tokens has no room for {sequences} sequences", how
@@ -91,7 +91,7 @@ def _aligned_blocks(start: Start) -> Refusal | None:
 
 
 def _mamba_blocks(start: Start) -> Refusal | None:
-    if "mamba-block-size" in start.flags and start.is_off("enable-prefix-caching"):
+    if "mamba-block-size" in start.settings and start.is_off("enable-prefix-caching"):
         return start.refuse(
             "mamba-block-size",
             "'mamba-block-size' needs prefix caching",
@@ -108,7 +108,7 @@ def _given_twice(start: Start) -> Refusal | None:
         ("enable-flashinfer-autotune", "kernel-config", "enable_flashinfer_autotune"),
     )
     for flag, config, key in pairs:
-        if flag in start.flags and start.value(config, key) is not None:
+        if flag in start.settings and start.value(config, key) is not None:
             return start.refuse(
                 flag, f"'{flag}' and '{key}' of '{config}' set the same thing", "keep one"
             )

@@ -12,7 +12,7 @@ _OUTPUTS = "structured-outputs-config"
 
 
 def _adapters_without_switch(start: Start) -> Refusal | None:
-    if "lora-modules" in start.flags and not start.is_on("enable-lora"):
+    if "lora-modules" in start.settings and not start.is_on("enable-lora"):
         return start.refuse(
             "lora-modules",
             "adapters are listed, but not enabled",
@@ -56,7 +56,7 @@ def _fewer_adapters_in_memory(start: Start) -> Refusal | None:
 
 def _adapters_at_run_time(start: Start) -> Refusal | None:
     name = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
-    allowed = start.engine.env.get(name, "").lower() in ("1", "true")
+    allowed = start.environment.get(name, "").lower() in ("1", "true")
     if allowed and start.count("api-server-count") > 1:
         return start.refuse(
             "api-server-count", f"{name} allows only one API server", "write 1, or take it out"
@@ -84,7 +84,7 @@ def _metrics_without_statistics(start: Start) -> Refusal | None:
 
 
 def _half_a_certificate(start: Start) -> Refusal | None:
-    given = [name for name in ("ssl-keyfile", "ssl-certfile") if name in start.flags]
+    given = [name for name in ("ssl-keyfile", "ssl-certfile") if name in start.settings]
     if len(given) == 1:
         other = "ssl-certfile" if given == ["ssl-keyfile"] else "ssl-keyfile"
         return start.refuse(
@@ -94,13 +94,13 @@ def _half_a_certificate(start: Start) -> Refusal | None:
 
 
 def _port_of_grpc(start: Start) -> Refusal | None:
-    if "grpc-port" not in start.flags:
+    if "grpc-port" not in start.settings:
         return None
     if start.is_on("grpc"):
         return start.refuse(
             "grpc-port", "'grpc' serves instead of HTTP, and 'grpc-port' beside it", "keep one"
         )
-    if start.engine.env.get("VLLM_USE_RUST_FRONTEND") != "1":
+    if start.environment.get("VLLM_USE_RUST_FRONTEND") != "1":
         return start.refuse(
             "grpc-port",
             "'grpc-port' needs the Rust frontend",
@@ -126,7 +126,7 @@ def _shape_of_outputs(start: Start) -> Refusal | None:
 
 
 def _shared_images(start: Start) -> Refusal | None:
-    if _IMAGES_OF_ONE_ITEM in start.flags and start.word("mm-processor-cache-type") != "shm":
+    if _IMAGES_OF_ONE_ITEM in start.settings and start.word("mm-processor-cache-type") != "shm":
         return start.refuse(
             _IMAGES_OF_ONE_ITEM,
             f"'{_IMAGES_OF_ONE_ITEM}' needs a cache in shared memory",
@@ -137,7 +137,7 @@ def _shared_images(start: Start) -> Refusal | None:
 
 def _scaled_encoder(start: Start) -> Refusal | None:
     names = ("mm-encoder-fp8-scale-path", "mm-encoder-fp8-scale-save-path")
-    name = next((name for name in names if name in start.flags), None)
+    name = next((name for name in names if name in start.settings), None)
     if name and start.word("mm-encoder-attn-dtype") != "fp8":
         return start.refuse(
             name,
@@ -156,7 +156,7 @@ def _tensors_in_shared_memory(start: Start) -> Refusal | None:
 
 
 def _spawned_workers(start: Start) -> Refusal | None:
-    spawned = start.engine.env.get("VLLM_WORKER_MULTIPROC_METHOD") == "spawn"
+    spawned = start.environment.get("VLLM_WORKER_MULTIPROC_METHOD") == "spawn"
     if start.word("mm-tensor-ipc") == "torch_shm" and start.sizes.ranks == 1 and not spawned:
         return start.refuse(
             "mm-tensor-ipc",
@@ -200,7 +200,7 @@ def _unknown_variables(start: Start) -> Refusal | None:
     known = catalog(start.engine.name, start.engine.version)
     unknown = [
         variable
-        for variable in start.engine.env
+        for variable in start.environment.given
         if variable.startswith("VLLM_") and known and variable not in known.variables
     ]
     if start.is_on(name) and unknown:
@@ -213,9 +213,9 @@ def _unknown_variables(start: Start) -> Refusal | None:
 
 
 def _port_that_is_no_number(start: Start) -> Refusal | None:
-    value = start.engine.env.get("VLLM_PORT")
-    if value is not None and not value.isdigit():
-        return Refusal("VLLM_PORT must be a number", ("engine", "env", "VLLM_PORT"), "take it out")
+    name = "VLLM_PORT"
+    if not start.environment.get(name, "0").isdigit():
+        return start.refuse_variable(name, f"{name} must be a number", "take it out")
     return None
 
 

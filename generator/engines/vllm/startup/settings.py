@@ -42,21 +42,14 @@ def _settings() -> Mapping[str, Setting]:
 
 
 def _wrong_values(start: Start) -> Iterator[Refusal]:
-    for name, given in start.flags.items():
-        flag, *keys = name.split(".")
-        if not flag.endswith("-config") or given.value is None:
-            continue
-        if keys:
-            yield from _faults(start, flag, tuple(keys), given.value, is_word=True)
-        elif isinstance(given.value, Mapping):
-            for key, value in given.value.items():
-                yield from _faults(start, flag, (str(key),), value)
+    for setting in start.settings:
+        if setting.name.endswith("-config") and isinstance(setting.value, Mapping):
+            for key, value in setting.value.items():
+                yield from _faults(start, setting.name, (str(key),), value)
 
 
-def _faults(
-    start: Start, flag: str, keys: tuple[str, ...], value: Any, is_word: bool = False
-) -> Iterator[Refusal]:
-    """What is wrong with a value; a word of the command line is first parsed as JSON."""
+def _faults(start: Start, flag: str, keys: tuple[str, ...], value: Any) -> Iterator[Refusal]:
+    """What is wrong with a value."""
     path = ".".join((flag, *keys))
     known = _settings().get(path)
     if known is None or value is None or not known.type:
@@ -68,7 +61,7 @@ def _faults(
                 message, remedy = f"'{keys[-1]}' has no key '{key}'", did_you_mean(key, names)
                 yield start.refuse(flag, message, remedy or f"it has {listed(names)}", *keys, key)
             yield from _faults(start, flag, (*keys, key), inner)
-    elif _is_wrong(known, value) and not (is_word and known.type in ("text", "list", "keys")):
+    elif _is_wrong(known, value):
         wanted = listed(known.words) if known.words else _WANTED[known.type]
         near = did_you_mean(str(value), known.words) if known.words else ""
         message = f"'{keys[-1]}' takes {wanted}, not {scalar(value)}"
@@ -108,9 +101,9 @@ def _is_number(value: Any, kind: str) -> bool:
 def _no_connector(start: Start) -> Refusal | None:
     given, hybrid = start.value(_TRANSFER), "disable-hybrid-kv-cache-manager"
     # If that is set, vLLM does not look at the connector.
-    if not isinstance(given, Mapping) or hybrid in start.flags:
+    if not isinstance(given, Mapping) or hybrid in start.settings:
         return None
-    if start.word(_TRANSFER, "kv_connector") or f"{_TRANSFER}.kv_connector" in start.flags:
+    if start.word(_TRANSFER, "kv_connector"):
         return None
     return start.refuse(_TRANSFER, "no KV connector is named", "write 'kv_connector: NAME'")
 

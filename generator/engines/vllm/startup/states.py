@@ -42,7 +42,7 @@ def _rounded_states(start: Start) -> Refusal | None:
 
 def _algorithm_of_states(start: Start) -> Refusal | None:
     name = "mamba-ssu-algorithm"
-    if name in start.flags and start.word(_KERNELS).lower() != "flashinfer":
+    if name in start.settings and start.word(_KERNELS).lower() != "flashinfer":
         return start.refuse(
             name,
             f"'{name}' needs FlashInfer's kernels",

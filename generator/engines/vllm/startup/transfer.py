@@ -70,13 +70,11 @@ def _encoder_without_images(start: Start) -> Refusal | None:
 
 def _growing_segments(start: Start) -> Refusal | None:
     name, connector = "PYTORCH_CUDA_ALLOC_CONF", start.word(_TRANSFER, "kv_connector")
-    moved = "expandable_segments:True" in start.engine.env.get(name, "")
+    moved = "expandable_segments:True" in start.environment.get(name, "")
     pinned = start.is_on("enable-cumem-allocator") or start.is_on("enable-sleep-mode")
     if connector and moved and not pinned:
-        return Refusal(
-            f"{connector} registers memory, and expandable segments move it",
-            ("engine", "env", name),
-            "take it out",
+        return start.refuse_variable(
+            name, f"{connector} registers memory, and expandable segments move it", "take it out"
         )
     return None
 
@@ -153,7 +151,7 @@ def _experts_without_prefixes(start: Start) -> Refusal | None:
 
 def _unsized_offload(start: Start) -> Refusal | None:
     name = "kv-offloading-backend"
-    if name in start.flags and "kv-offloading-size" not in start.flags:
+    if name in start.settings and "kv-offloading-size" not in start.settings:
         return start.refuse(
             name, "offloading needs a size", "write 'kv-offloading-size: GIB' beside it"
         )

@@ -11,7 +11,7 @@ arguments=(
   --port=8000
   --gpu-memory-utilization=0.8
   '--allowed-origins=["*", "http://$HOME"]'
-  --attention-config.use_trtllm_attention=false
+  '--attention-config={"use_trtllm_attention": false}'
   '--chat-template=it'"'"'s a "quote"; $(id) ${HOME} $$ `id` & | > < * ? ~ # ! no comment'
   '--download-dir=-leading dash'
   --no-enable-chunked-prefill
