@@ -101,9 +101,11 @@ _ENVIRONMENT: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
     | st.booleans(),
     max_size=3,
 ) | _mapping(NCCL_DEBUG=st.sampled_from(["INFO", "WARN"]), NCCL_IB_TC=st.integers(0, 255))
+# Text that no engine reads as the name of a file, which would have to be provided.
+_NO_FILE = _ASCII.filter(lambda text: not re.search(r"(^|[^A-Za-z0-9])/|\.[a-z0-9]+$", text))
 _OWN_VARIABLES = st.dictionaries(
     st.from_regex(r"Z_[A-Za-z0-9_]{0,20}", fullmatch=True, alphabet=_LETTERS),
-    _ASCII | st.integers(),
+    _NO_FILE | st.integers(),
     max_size=2,
 )
 _CONTAINER = _mapping(
@@ -125,8 +127,6 @@ _SECRETS = st.lists(
     max_size=3,
     unique=True,
 )
-# Text that no engine reads as the name of a file, which would have to be provided.
-_NO_FILE = _ASCII.filter(lambda text: not re.search(r"(^|[^A-Za-z0-9])/|\.[a-z0-9]+$", text))
 _SCALAR = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(-1e9, 1e9)
 _OBJECT = st.dictionaries(
     _ASCII,
