@@ -67,8 +67,6 @@ def changed(old: str, new: str) -> bytes:
         ("{kind: direct}", "{? knd : direct}", "{? kind : direct}"),
         ("{kind: direct}", "{kind: direct, mtuu: 9000}", "{kind: direct, mtu: 9000}"),
         ("# ü日本語😀", "# ü日本語😀", "# ü日本語😀"),
-        ("{pipeline: 2}", "{tensor: 3}", "{tensor: 2}"),
-        ("{pipeline: 2}", "\n    tensor: 3 # three", "\n    tensor: 2 # three"),
         ("[spark1:p0, spark2:p0]", "[spark1:p0, spark2-p0]", "[spark1:p0, spark2:p0]"),
         (
             "[spark1:p0, spark2:p0]",
@@ -88,7 +86,39 @@ def test_only_the_mistake_is_changed(old: str, wrong: str, right: str) -> None:
             assert done.raw == mark + changed(old, right).replace(b"\n", ends.encode())
 
 
-ENV = "  parallel: {pipeline: 2}\n"
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        (
+            "  env: {NCCL_DEBUG: INFO,\n        NCCL_DEBG_FILE: x}\n",
+            "  env: {NCCL_DEBUG: INFO,\n        NCCL_DEBUG_FILE: x}\n",
+        ),
+        (
+            "  args: {tool-call-parser: openai}\n",
+            "  args: {tool-call-parser: openai, enable-auto-tool-choice: true}\n",
+        ),
+        (
+            "  args:\n    tool-call-parser: openai # the parser\n    # and more\n    seed: 1\n",
+            "  args:\n    tool-call-parser: openai # the parser\n"
+            "    enable-auto-tool-choice: true\n    # and more\n    seed: 1\n",
+        ),
+        (
+            "  args:\n    tool-call-parser: openai",
+            "  args:\n    tool-call-parser: openai\n    enable-auto-tool-choice: true",
+        ),
+        ("  args: {max-num-seqs: 8}\n", ""),
+    ],
+)
+def test_keys_are_added_and_moved_as_whole_lines(wrong: str, right: str) -> None:
+    done = repair("site.yaml", SITE.encode() + wrong.encode())
+    assert not done.after.findings
+    moved = "  max_sequences: 8\n" if "max-num-seqs" in wrong else ""
+    expected = (
+        SITE.replace("model: {name: gpt-oss-120b}", "model: {name: gpt-oss-120b, max_sequences: 8}")
+        if moved
+        else SITE
+    )
+    assert done.raw.decode() == expected + right
 
 
 @pytest.mark.parametrize(
@@ -108,39 +138,70 @@ ENV = "  parallel: {pipeline: 2}\n"
             "  env: {NCCL_DEBUG: INFO, NCCL_TIMEOUT: 9 } # both\n",
             "  env: {NCCL_DEBUG: INFO } # both\n",
         ),
-        (
-            "  env: {NCCL_DEBUG: INFO,\n        NCCL_DEBG_FILE: x}\n",
-            "  env: {NCCL_DEBUG: INFO,\n        NCCL_DEBUG_FILE: x}\n",
-        ),
-        (
-            "  args: {tool-call-parser: openai}\n",
-            "  args: {tool-call-parser: openai, enable-auto-tool-choice: true}\n",
-        ),
-        (
-            "  args:\n    tool-call-parser: openai # the parser\n    # and more\n    seed: 1\n",
-            "  args:\n    tool-call-parser: openai # the parser\n"
-            "    enable-auto-tool-choice: true\n    # and more\n    seed: 1\n",
-        ),
         ("  secrets:\n  - HF_TOKEN\n  - HF_TOKEN # twice\n", "  secrets:\n  - HF_TOKEN\n"),
         ("  secrets: [HF_TOKEN, HF_TOKEN]", "  secrets: [HF_TOKEN]"),
         ("  secrets:\n  - HF_TOKEN\n  - HF_TOKEN", "  secrets:\n  - HF_TOKEN\n"),
-        (
-            "  args:\n    tool-call-parser: openai",
-            "  args:\n    tool-call-parser: openai\n    enable-auto-tool-choice: true",
-        ),
-        ("  args: {max-num-seqs: 8}\n", ""),
     ],
 )
-def test_keys_are_added_and_removed_as_whole_lines(wrong: str, right: str) -> None:
-    done = repair("site.yaml", SITE.encode() + wrong.encode())
+def test_keys_are_removed_as_whole_lines_once_a_person_has_decided(wrong: str, right: str) -> None:
+    text = SITE + wrong
+    assert chosen(text) == SITE + right
+    done = repair("site.yaml", text.encode())
+    assert not done.changed
+    assert done.requested
+
+
+# What was written is never removed or overwritten by itself.
+
+NOT_LOST = {
+    "cable with its subnets": (
+        "cabling:\n",
+        "cabling:\n  - endpoints: [spark1:p0, spark2:p0]\n    subnets: [10.1.0.0/24, 10.1.1.0/24]"
+        "\n",
+    ),
+    "flags among variables": (
+        "  parallel",
+        "  env:\n    max-num-batched-tokens: 16384\n  parallel",
+    ),
+    "secrets among variables": ("  parallel", "  env:\n    secrets: [HF_TOKEN]\n  parallel"),
+    "secrets as a switch": ("  parallel", "  secrets: true\n  parallel"),
+    "flags under another name": (
+        "  parallel",
+        "  command:\n    max-num-batched-tokens: 16384\n    seed: 3\n  parallel",
+    ),
+    "routes outside the topology": ("topology: {", "routes: true\ntopology: {"),
+    "an order of one engine": ("topology: {", "services: {guard: {order: [chat]}}\ntopology: {"),
+    "rank in place of host": ("{name: spark2,", "{name: spark2, rank: 22,"),
+    "another size": ("{pipeline: 2}", "{tensor: 3}"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_LOST)
+def test_nothing_that_was_written_is_lost(case: str) -> None:
+    old, wrong = NOT_LOST[case]
+    raw = changed(old, wrong)
+    done = repair("site.yaml", raw)
+    assert done.before.findings
+    assert sorted(WORDS.findall(done.raw.decode())) == sorted(WORDS.findall(raw.decode()))
+    if case not in ("routes outside the topology", "flags under another name"):
+        assert not done.changed
+
+
+WORDS = re.compile(r"[\w.]+")
+
+
+def test_lines_of_assignments_become_variables() -> None:
+    wrong = "  env:\n    NCCL_DEBUG=INFO\n    NCCL_DEBUG_FILE=/tmp/nccl\n  parallel"
+    done = repair("site.yaml", changed("  parallel", wrong))
     assert not done.after.findings
-    moved = "  max_sequences: 8\n" if "max-num-seqs" in wrong else ""
-    expected = (
-        SITE.replace("model: {name: gpt-oss-120b}", "model: {name: gpt-oss-120b, max_sequences: 8}")
-        if moved
-        else SITE
-    )
-    assert done.raw.decode() == expected + right
+    assert b"{NCCL_DEBUG: INFO, NCCL_DEBUG_FILE: /tmp/nccl}" in done.raw
+
+
+def test_comment_between_braces_goes_behind_them() -> None:
+    wrong = "{name: spark2 # the second, management: {address: 10.0.0.12/24}}"
+    right = "{name: spark2, management: {address: 10.0.0.12/24}}"
+    done = repair("site.yaml", changed(right, wrong))
+    assert done.raw == changed(right, f"{right}  # the second")
 
 
 def test_cables_are_written_like_the_other_lists() -> None:

@@ -125,8 +125,8 @@ MISTAKES = (
         *("from the model's config.json", False, "architecture:"),
     ),
     Worst(
-        *("rack-switch", "  - {endpoints: [spark8:p0, crs804:qsfp56-dd-4-5]}\n", "", "SG207"),
-        *("add '- endpoints: [spark8:p0, crs804:PORT]'", False, "spark8"),
+        *("rack-switch", "  - {endpoints: [spark4:p0, crs804:qsfp56-dd-2-5]}\n", "", "SG207"),
+        *("add '- endpoints: [spark4:p0, crs804:PORT]'", False, "spark4"),
     ),
     Worst(
         *("single", "{interface: enP7s7, address: 10.0.0.11/24, gateway: 10.0.0.1}", "true"),
@@ -134,7 +134,7 @@ MISTAKES = (
     ),
     Worst(
         *("slurm-trtllm", "  args:\n", "  args:\n    backend: pytorch\n", "SG604"),
-        *("take this out", True, "backend: pytorch"),
+        *("take this out", False, "backend: pytorch"),
     ),
     Worst(
         *("slurm-trtllm", "  args:\n", "  args:\n    config: {cuda_grph_config: {}}\n", "SG672"),

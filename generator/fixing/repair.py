@@ -17,6 +17,7 @@ from generator.diagnostics import (
     Stage,
     weight,
 )
+from generator.fixing.keeping import keeps
 from generator.fixing.layout import UnsettledError
 from generator.fixing.splicing import DocumentSplicer, Splice
 from generator.pipeline import Reading, read_site
@@ -35,7 +36,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Repair:
     """A site file before and after; `fixed` are the findings settled on the way.
 
-    `requested` are findings that a person has to decide, `stuck` those whose proposals could not be
+    `requested` are findings that a person has to decide, since there is a choice, or since what was
+    written would be lost; `stuck` those whose proposals could not be
     applied, did not help, or would undo an earlier change: both remain.
     """
 
@@ -89,9 +91,15 @@ def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
         first.reading,
         result.reading,
         result.fixed,
-        requested=tuple(f for f in found if f.proposals and f.correction is None),
-        stuck=tuple(f for f in found if f.correction is not None),
+        requested=tuple(f for f in found if f.proposals and not correction(result.reading, f)),
+        stuck=tuple(f for f in found if correction(result.reading, f)),
     )
+
+
+def correction(reading: Reading, finding: Finding) -> Proposal | None:
+    """The proposal that may be applied without a person: nothing that was written is lost by it."""
+    found = finding.correction
+    return found if found and keeps(reading.document, found) else None
 
 
 class _Search:
@@ -109,7 +117,7 @@ class _Search:
         candidates = [
             f
             for f in state.reading.findings
-            if f.correction is not None and not _takes_back(f.correction, state.fixed)
+            if (own := correction(state.reading, f)) and not _takes_back(own, state.fixed)
         ]
         splicer = DocumentSplicer(state.reading.document) if candidates else None
         spliced = list(_spliced(splicer, candidates)) if splicer else []

@@ -12,7 +12,7 @@ from typing import Any
 from generator.diagnostics import Finding
 from generator.records import record, replace
 from generator.sitefile import indentation, punctuation, schema, source
-from generator.sitefile.slips import Slip, edited
+from generator.sitefile.slips import Slip, content_above, edited, width
 from generator.sitefile.source import Document
 
 # Each candidate is parsed and checked against the schema, which takes longer for larger files.
@@ -52,6 +52,8 @@ def corrected(document: Document) -> tuple[Finding, ...]:
 
 
 _MENDED = ("SG001", "SG002")
+# More faults than any readable text has.
+_UNREADABLE = 1_000_000
 
 
 def _finding(finding: Finding, slips: list[Slip]) -> Finding:
@@ -96,15 +98,18 @@ def _checked(name: str, text: str, slip: Slip, at: int) -> _Mended | None:
     return _Mended(slip, len(findings), data)
 
 
-# More faults than any readable text has.
-_UNREADABLE = 1_000_000
-
-
 def _next_slip(document: Document, slip: Slip, at: int) -> _Mended | None:
     """A text that now can be read further has another slip; the further, the better."""
     finding = document.findings[-1]
     added = sum(edit.text.count("\n") for edit in slip.edits)
     line = finding.span.line - added if finding.span else 0
-    if finding.rule not in _MENDED or line <= at:
+    if finding.rule not in _MENDED or line <= at or _is_of_a_block(document, slip, line):
         return None
     return _Mended(slip, _UNREADABLE - line, None)
+
+
+def _is_of_a_block(document: Document, slip: Slip, line: int) -> bool:
+    """Whether the line below was beside the one that was moved: both are in the wrong place."""
+    lines = document.text.split("\n")
+    column = slip.edits[0].span.end_column
+    return content_above(lines, line) == slip.span.line and 0 < column == width(lines[line])

@@ -170,7 +170,7 @@ def _wrong_kind(error: Any, path: KeyPath) -> Finding:
     message = f"{quoted(path, error.value)} must be {wanted}"
     help_text, meant = (
         meant_value(types, error.value)
-        or unwrapped(types, error.value)
+        or unwrapped(types, path, error.value)
         or json_text(path, error.value)
         or wrapped(path, error.value)
         or listed_alone(types, path, error.value)

@@ -73,10 +73,18 @@ def _first_odd(value: Any) -> tuple[KeyPath, str] | None:
     return None
 
 
+def _is_variable(path: KeyPath) -> bool:
+    return bool(rules_at(path).get("check_with") == "environment_value")
+
+
+def _is_misplaced(path: KeyPath) -> bool:
+    """Whether a key among variables is another key in the wrong place: theirs are in upper case."""
+    return _is_variable(path) and str(path[-1]).islower()
+
+
 def json_text(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     """JSON for a variable, which YAML reads as a mapping or a list."""
-    is_variable = rules_at(path).get("check_with") == "environment_value"
-    if not is_variable or not isinstance(value, dict | list):
+    if not _is_variable(path) or _is_misplaced(path) or not isinstance(value, dict | list):
         return None
     text = json.dumps(value)
     quoted = "'" + text.replace("'", "''") + "'"
@@ -84,9 +92,11 @@ def json_text(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     return f"write {quoted}" if short else "write the JSON in quotes, as a text", text
 
 
-def unwrapped(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
+def unwrapped(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, Data] | None:
     """The only entry of a list, if its key takes a value of that type."""
     if not isinstance(value, list) or len(value) != 1 or "list" in types:
+        return None
+    if _is_misplaced(path):
         return None
     (entry,) = value
     meaning: Any = Plain(entry).meaning() if isinstance(entry, str) else entry
@@ -101,6 +111,8 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     """A mapping with its only required key, if just that key's value is written."""
     rules = rules_at(path)
     inner = rules.get("schema", {})
+    if isinstance(value, str) and len(pairs := re.findall(_ASSIGNED, value)) > 1:
+        return _assigned(path, value, dict(pairs))
     pair = re.fullmatch(r"([\w.-]+)(:| *= *| +)(\S.*)", value) if isinstance(value, str) else None
     if pair and (pair[1] in inner or ("valuesrules" in rules and pair[2].strip())):
         missing = "a space" if pair[2] == ":" else "a colon and a space"
@@ -119,6 +131,17 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     if not is_valid(path, {wanted[0]: value}):
         return None
     return f"write '{flow_text({wanted[0]: value})}'", {wanted[0]: value}
+
+
+_ASSIGNED = r"(?:^|(?<=\s))([A-Za-z_]\w*)=(\S+)"
+
+
+def _assigned(path: KeyPath, value: str, pairs: dict[str, str]) -> tuple[str, Data] | None:
+    """Lines of `NAME=VALUE`, which YAML reads as one text, as a mapping."""
+    meant: dict[str, Data] = {**pairs}
+    if re.sub(_ASSIGNED, "", value).strip() or not is_valid(path, pairs):
+        return None
+    return "write NAME: VALUE on each line, with a colon and a space", meant
 
 
 def one_of_several(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, None] | None:
@@ -150,6 +173,8 @@ _EACH_IN_A_GROUP = (
 def listed_alone(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, Data] | None:
     """A list of one entry, if the entry is written on its own."""
     if types != ("list",) or not isinstance(value, str) or not is_valid(path, [value]):
+        return None
+    if isinstance(Plain(value).meaning(), bool):
         return None
     return f"write '{key_name(path)}: {flow_text([value])}'", [str(value)]
 
@@ -187,5 +212,7 @@ def meant_value(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
 def meant_key(path: KeyPath) -> str:
     """The intended name: a flag without its dashes, a variable with '_'."""
     text_type, key = rules_at(path[:-1])["keysrules"]["check_with"], str(path[-1])
-    meant = (key.lstrip("-"), key.replace("-", "_"), key.rstrip(":"))
+    meant = [key.lstrip("-"), key.rstrip(":")]
+    # Names of variables are in upper case; others with hyphens are flags in the wrong place.
+    meant += [key.replace("-", "_")] if key.isupper() else []
     return next((name for name in meant if not text_fault(text_type, name)), "")

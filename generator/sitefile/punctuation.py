@@ -127,6 +127,9 @@ def _brackets(lines: list[str], number: int) -> Iterator[Slip]:
         return
     mark = line[opened]
     closing = _OPENING[mark]
+    if inside := _COMMENT_INSIDE.fullmatch(lines[number][len(line) :]):
+        yield _comment_behind(number, line, inside, closing)
+        return
     ends = [place.start() for place in re.finditer(r",|[\]}]|$", line) if place.start() > opened]
     for column in reversed(ends):
         yield Slip(
@@ -135,6 +138,25 @@ def _brackets(lines: list[str], number: int) -> Iterator[Slip]:
             f"write '{closing}'{_before(line, column)}",
             (Rewrite(stretch(number, column, column), closing),),
         )
+
+
+# A comment that takes the other entries and the end of the brackets with it.
+_COMMENT_INSIDE = re.compile(r"\s+#\s*([^,\]}]*)([,\]}].*)")
+
+
+def _comment_behind(number: int, line: str, inside: re.Match[str], closing: str) -> Slip:
+    """A comment between brackets, which hides what follows on its line: it goes to the end."""
+    end = len(line) + len(inside[0])
+    return Slip(
+        stretch(number, len(line) + inside[0].index("#"), end),
+        f"a comment hides the rest of its line, and the '{closing}'",
+        f"write the comment behind the '{closing}'",
+        (
+            Rewrite(
+                stretch(number, len(line), end), f"{inside[2].rstrip()}  # {inside[1].rstrip()}"
+            ),
+        ),
+    )
 
 
 def _unclosed(line: str) -> int | None:

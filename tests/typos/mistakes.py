@@ -103,7 +103,8 @@ def doubled(rng: random.Random, site: Site) -> Mistake | None:
     lines = [k for k in site.keys if site.lines[k.line].lstrip().startswith(k.text)]
     twice = rng.choice(lines)
     text = site.lines[twice.line]
-    return Mistake("doubled line", site.with_line(twice.line, text, text), twice.line + 1)
+    both = site.with_line(twice.line, text, text)
+    return Mistake("doubled line", both, twice.line + 1, several=True)
 
 
 def moved(rng: random.Random, site: Site) -> Mistake | None:

@@ -18,7 +18,8 @@ class Mistake:
     """A text with one mistake; `line` counts from zero.
 
     A `silent` mistake may make another valid site, so it need not be reported. A `several` mistake
-    can be read in more than one way, so nothing may be changed without a person. `meant` is the
+    can be read in more than one way or is undone by a removal: nothing may be changed without a
+    person. `meant` is the
     intended site; unless given, it is the site itself.
     """
 

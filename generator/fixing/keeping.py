@@ -1,0 +1,119 @@
+"""Whether a proposal keeps everything that was written: only such a proposal is applied.
+
+A key may be renamed or moved, a value written in another form or type, a name corrected. What
+removes or overwrites something is shown, and a person decides.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from ipaddress import ip_network
+from typing import Any
+
+from generator.diagnostics import Add, Proposal, Remove, Replace, Rewrite, misspelt, slips
+from generator.sitefile.source import Document, value_at
+
+# Letters that look like digits, and are typed in place of them.
+_FIGURES = str.maketrans({"o": "0", "l": "1", "i": "1"})
+_ON = ("true", "yes", "y", "on", "ok", "enable", "enabled", "1")
+_OFF = ("false", "no", "n", "off", "none", "disable", "disabled", "0")
+_SIZE = re.compile(r"0*([0-9]+)(?:([kmgt])(?:i?b)?)?")
+_FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_WORD = re.compile(r"\w+")
+_COMMENT = re.compile(r"\s*(#|//)\s.*$")
+
+
+def keeps(document: Document, proposal: Proposal) -> bool:
+    """Whether all that a document says is in it after the edits, too."""
+    lost, added = Counter[str](), Counter[str]()
+    for edit in proposal:
+        match edit:
+            case Rewrite():
+                old = _rewritten(document, edit)
+                is_moved = sorted(_WORD.findall(old)) == sorted(_WORD.findall(edit.text))
+                if not is_moved and not _is_same(old, edit.text):
+                    return False
+            case Remove(path):
+                lost.update(_words(value_at(document.data, path)))
+            case Replace(path, value):
+                old = value_at(document.data, path)
+                if not _is_same(_joined(old), _joined(value)):
+                    lost.update(_words(old))
+                    added.update(_words(value))
+            case Add(_, value):
+                added.update(_words(value))
+    return not lost - added
+
+
+def _words(value: Any) -> Iterator[str]:
+    """The keys and scalars in a value, in letters and digits alone."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield _letters(str(key))
+            yield from _words(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _words(item)
+    elif value not in (None, ""):
+        yield _letters(str(value))
+
+
+def _joined(value: Any) -> str:
+    """A scalar as it is, and the words of anything else."""
+    return " ".join(_words(value)) if isinstance(value, dict | list | tuple) else str(value or "")
+
+
+def _rewritten(document: Document, edit: Rewrite) -> str:
+    """The text that an edit takes the place of."""
+    span = edit.span
+    lines = document.file(span).text.split("\n")[span.line : span.end_line + 1]
+    lines[-1] = lines[-1][: span.end_column]
+    return "\n".join([lines[0][span.column :], *lines[1:]])
+
+
+def _is_same(old: str, new: str) -> bool:
+    """Whether a scalar is written in another form, or is the right spelling of a name."""
+    old, new = _COMMENT.sub("", old).lower(), new.lower()
+    return (
+        _letters(old) == _letters(new)
+        or _letters(old).translate(_FIGURES) == _letters(new)
+        or any(_letters(old) in same and new in same for same in (_ON, _OFF))
+        or _size(old) == _size(new) != -1
+        or _share(old) == new
+        or new.startswith(f"{old}/")
+        or _network(old) == new
+        or _is_corrected(old, new)
+    )
+
+
+def _letters(text: str) -> str:
+    """Letters and digits alone."""
+    return re.sub(r"[\W_]+", "", text.lower())
+
+
+def _size(text: str) -> int:
+    """A number with the suffix of a size, -1 if it is none."""
+    found = _SIZE.fullmatch(text.strip())
+    return int(found[1]) * _FACTORS[found[2] or ""] if found else -1
+
+
+def _share(text: str) -> str:
+    """A number of per cent as a fraction of one: 0.9 for 90."""
+    found = re.fullmatch(r"([0-9]{1,2}) ?%?", text)
+    return f"{int(found[1]) / 100:g}" if found else ""
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ip_network(text, strict=False))
+    except ValueError:
+        return ""
+
+
+def _is_corrected(old: str, new: str) -> bool:
+    """Whether one is a misspelling; digits of names and versions may differ by a slip as well."""
+    is_name = len(old) > _SHORT and bool(re.match(r"[a-z]|\d+\.\d+\.\d+$", old))
+    return bool(misspelt(old, [new])) or (is_name and slips(old, new) == 1)
+
+
+_SHORT = 4
