@@ -42,6 +42,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Run tests that are chosen by name or file without workers, which take longer to start."""
+    chosen = config.option.keyword or all(Path(path).suffix for path in config.args)
+    if chosen and not any(
+        word.startswith(("-n", "--num")) for word in config.invocation_params.args
+    ):
+        config.option.numprocesses = 0
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("update_golden") and os.environ.get("CI"):
         raise pytest.UsageError("--update-golden takes someone who reads the diff; CI does not")
@@ -65,6 +75,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     deselected = probe.select(items, Path(os.environ[BUILT]))
+    if config.getoption("update_golden"):
+        # The others would compare with files that are about to change.
+        deselected += [item for item in items if not item.get_closest_marker("golden")]
     items[:] = [item for item in items if item not in deselected]
     config.hook.pytest_deselected(items=deselected)
     if is_worker(config):

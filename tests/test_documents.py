@@ -25,6 +25,7 @@ def update(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("update_golden"))
 
 
+@pytest.mark.golden
 @pytest.mark.parametrize("path", WITH_COMMANDS)
 def test_documented_commands_print_what_they_show(path: str, tmp_path: Path, update: bool) -> None:
     place = Workplace(tmp_path)
@@ -40,6 +41,7 @@ def test_documented_commands_print_what_they_show(path: str, tmp_path: Path, upd
         (ROOT / path).write_text(text, encoding="utf-8")
 
 
+@pytest.mark.golden
 def test_command_reference_is_fresh(update: bool) -> None:
     path = ROOT / "generator/commands/README.md"
     if update:
@@ -48,6 +50,7 @@ def test_command_reference_is_fresh(update: bool) -> None:
     assert {*EXITS} == {*COMMANDS}
 
 
+@pytest.mark.golden
 def test_table_of_published_figures_is_fresh(update: bool) -> None:
     path = ROOT / "schemas/README.md"
     text = path.read_text(encoding="utf-8")
@@ -60,6 +63,7 @@ def test_table_of_published_figures_is_fresh(update: bool) -> None:
         assert table[0] == markdown(), "the table is that of published.markdown()"
 
 
+@pytest.mark.golden
 def test_picture_of_the_comment_is_fresh(update: bool) -> None:
     path = ROOT / "sites/images/comment.svg"
     now = drawn()

@@ -33,6 +33,7 @@ model:
 """
 
 
+@pytest.mark.golden
 @pytest.mark.parametrize("engine", TABLES)
 def test_engine_gets_the_method(engine: str, pytestconfig: pytest.Config) -> None:
     rows = [line for line in TABLES[engine].read_text().splitlines() if line[:1] not in (" ", "")]

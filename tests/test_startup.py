@@ -143,6 +143,7 @@ def test_nearest_accepted_setting_has_no_finding(row: Row) -> None:
     assert wrong == []
 
 
+@pytest.mark.golden
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_condition_has_a_row(engine: str, pytestconfig: pytest.Config) -> None:
     """A condition that no row meets would be untested; the page shows one example of each."""
