@@ -128,7 +128,7 @@ request, with identical nodes folded into one; at 65,000 characters it is cut, a
 |---|---|
 | `site`, `was`, `against`, `changed` | the name of the site, its name until now (empty for a new one), what it was compared with, whether anything differs |
 | `edits`, `notes` | what was changed in the site file, line by line; what to check, such as a renumbered node |
-| `downtimeSeconds` | how long the API may be down: to stop, and to load the model; `null` where it stays up, with groups for each name that is still served |
+| `downtimeSeconds` | how long the API may be down by the limits for stopping and for starting, which no start should need; `null` where it stays up, with groups for each name that is still served |
 | `headroomGib` | the memory left on the fullest node, before and after; `null` where it is not known |
 | `nodes[]` | `node`; `was`, its name until now; `state` (`new`, `changed`, `unchanged`, `renamed`, `removed`); `effect` (`nothing`, `files`, `reload`, `service`, `restart`, `links`); `restarts`, for any reason; `todo` in words; `files` |
 | `files[]` | files that belong to no node; each with `path`, `kind` (`added`, `removed`, `changed`), `change`, `added` and `removed` lines, `diff` |
@@ -167,7 +167,7 @@ In JSON, `valid` says whether all checks passed, and `bundles[]` has each `bundl
 `status` (`ok`, `failed`, `missing`, `nothing`), `what` and `complaints`.
 """,
     "lsp": """\
-`pip install 'sparkgen[lsp]'` installs what it needs. An editor starts it for YAML files and shows findings as you
+In a checkout, `pip install '.[lsp]'` installs what it needs. An editor starts it for YAML files and shows findings as you
 type, the documentation of a finding's rule, and the proposed changes to choose from. YAML files that are not
 sites are left alone.
 """,

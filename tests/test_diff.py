@@ -355,7 +355,10 @@ def test_markdown(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     assert outcome.code == 0
     lines = outcome.out.splitlines()
     assert lines[:3] == ["<!-- sparkgen diff -->", "### lab", ""]
-    assert "**the API is down for up to 22 min: stop, then load the model**" in outcome.out
+    assert (
+        "**the API is down: stop, then load the model (stop limit 2 min, start limit 20 min)**"
+        in outcome.out
+    )
     assert "| spark1, spark2 | engine restart |" in lines
     assert "| spark3 | new: install all, start the engine |" in lines
     folds = [line for line in lines if line.startswith("<summary>")]

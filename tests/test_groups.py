@@ -270,13 +270,15 @@ def reviewed(before: str, after: str, *, is_known: bool = True) -> Review:
 SWITCH = (GOLDEN / "groups-switch/site.yaml").read_text()
 SMALLER = ("context_length: 131072", "context_length: 65536")
 OTHER = ("gpt-oss-20b, context_length: 65536", "gpt-oss-20b, context_length: 32768")
+LIMITS = "(stop limit 2 min, start limit 20 min)"
 
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_one_group_restarts_alone(is_known: bool) -> None:
     change = reviewed(SWITCH, SWITCH.replace(*OTHER), is_known=is_known)
-    assert change.downtime == "small restarts; nobody answers to gpt-oss-20b for up to 22 min"
-    assert change.seconds == 1320
+    assert change.downtime == f"small restarts; nobody answers to gpt-oss-20b meanwhile {LIMITS}"
+    assert change.limits
+    assert (change.limits.stop, change.limits.load) == (120, 1200)
     assert [node.name for node in change.nodes if node.restarts] == ["spark7", "spark8"]
     assert [str(step) for step in change.order][1:] == [
         "stop the engine of small, the head first: spark8, spark7",
@@ -290,7 +292,7 @@ def test_a_name_answers_while_its_replicas_restart() -> None:
     assert change.downtime.endswith(
         "another group answers to the same name meanwhile, at its own address"
     )
-    assert change.seconds is None
+    assert change.limits is None
     steps = [str(step).partition(":")[0] for step in change.order]
     assert steps[1:] == [
         "stop the engine of chat, the head first",
@@ -310,7 +312,7 @@ def test_name_that_a_model_loses() -> None:
     change = reviewed(named, named.replace("assistant, helper", "helper"))
     assert change.downtime == (
         "small restarts; nobody answers to assistant any more; "
-        "nobody answers to gpt-oss-20b for up to 22 min"
+        f"nobody answers to gpt-oss-20b meanwhile {LIMITS}"
     )
     # The same served name, now as its only one.
     first = named.replace("aliases: [assistant, helper]", "served_name: helper")
@@ -416,13 +418,13 @@ CHANGES: Mapping[str, tuple[Groups, Groups, list[str], str]] = {
         PAIRS
         | {"a": ((1, 2, 5), MODEL, "chat"), "c": ((3,), MODEL, "x"), "b": ((4,), MODEL, "chat")},
         ["stop b", "stop c", "start b", "start c", "wait", "stop a", "start a"],
-        "a, b and c restart; nobody answers to x for up to 22 min",
+        f"a, b and c restart; nobody answers to x meanwhile {LIMITS}",
     ),
     "replicas trade places": (
         PAIRS,
         PAIRS | {"a": ((3, 4), MODEL, "chat"), "b": ((1, 2), MODEL, "chat")},
         ["stop a", "stop b", "start a", "start b"],
-        "a and b restart; nobody answers to chat for up to 22 min",
+        f"a and b restart; nobody answers to chat meanwhile {LIMITS}",
     ),
     "a replica more": (
         {name: PAIRS[name] for name in ("a", "c")},
@@ -446,7 +448,7 @@ CHANGES: Mapping[str, tuple[Groups, Groups, list[str], str]] = {
         PAIRS,
         PAIRS | {"c": ((5,), OTHER_MODEL, "x")},
         ["stop c", "start c"],
-        "c restarts; nobody answers to x for up to 22 min",
+        f"c restarts; nobody answers to x meanwhile {LIMITS}",
     ),
     "another name": (
         PAIRS,

@@ -192,5 +192,5 @@ def test_missing_pygls_is_reported_in_one_line(process: Command, tmp_path: Path)
     assert answered.code == 4
     assert answered.out == ""
     assert answered.err == (
-        "sparkgen: the language server needs pygls: pip install 'sparkgen[lsp]'\n"
+        "sparkgen: the language server needs pygls: pip install '.[lsp]' in a checkout\n"
     )

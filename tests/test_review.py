@@ -78,8 +78,9 @@ def test_edits_memory_and_downtime_come_first(
         "",
     ]
     pattern = (
-        r"2 of 2 nodes change, \d files; \*\*the API is down for up to 22 min: stop, then load the "
-        r"model\*\*; memory left on the fullest node: \d+\.\d GiB -> \d+\.\d GiB\.\n"
+        r"2 of 2 nodes change, \d files; \*\*the API is down: stop, then load the model "
+        r"\(stop limit 2 min, start limit 20 min\)\*\*; "
+        r"memory left on the fullest node: \d+\.\d GiB -> \d+\.\d GiB\.\n"
     )
     assert re.search(pattern, comment)
 

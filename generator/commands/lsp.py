@@ -19,7 +19,7 @@ def command() -> None:
     try:
         from generator.editors.server import server
     except ImportError:
-        fail("the language server needs pygls: pip install 'sparkgen[lsp]'")
+        fail("the language server needs pygls: pip install '.[lsp]' in a checkout")
     server(_read).start_io()
 
 

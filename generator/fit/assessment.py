@@ -95,12 +95,12 @@ class Fit:
     the reserve is that of a release, since nobody knows the build's; `excess_gib` is the part of
     the reserve that others' logs show but no formula explains. `ceiling_tokens_s` is what memory
     bandwidth allows one sequence with an empty cache, and `ceiling_full_tokens_s` with a full one:
-    real speed is lower. `files_gb` is the size of the files of the model and its draft, in units of
-    1e9 bytes. `missing` names what isn't known. A node whose memory was not measured is judged by
-    both of its known counts, and all figures are for the lower one; it is `tight` by both. `found`
-    has what was determined for 'auto'. `buffer_gib` is the part left to the system that buffers a
-    KV cache on disk. `shares` says how the engine divides its room among pools, `pool_tokens` how
-    many tokens that room holds if it is counted in tokens.
+    estimates, and measured speeds lie on both sides. `files_gb` is the size of the files of the
+    model and its draft, in units of 1e9 bytes. `missing` names what isn't known. A node whose
+    memory was not measured is judged by both of its known counts, and all figures are for the lower
+    one; it is `tight` by both. `found` has what was determined for 'auto'. `buffer_gib` is the part
+    left to the system that buffers a KV cache on disk. `shares` says how the engine divides its
+    room among pools, `pool_tokens` how many tokens that room holds if it is counted in tokens.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")

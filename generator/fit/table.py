@@ -124,8 +124,8 @@ def verdict(fit: Fit) -> list[str]:
         )
     if fit.ceiling_tokens_s:
         lines.append(
-            f"decode ceiling of one sequence by memory bandwidth: {fit.ceiling_tokens_s} tokens/s, "
-            f"{fit.ceiling_full_tokens_s} with a full context; real speed is lower"
+            f"decode of one sequence, estimated from memory bandwidth: {fit.ceiling_tokens_s} "
+            f"tokens/s, {fit.ceiling_full_tokens_s} with a full context"
         )
     return lines
 

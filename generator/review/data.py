@@ -10,9 +10,10 @@
 `state` is `new`, `changed`, `unchanged`, `renamed` or `removed`; `was` is the previous name, which
 is empty for a new site; `edits` is what was changed in the site file; `effect` is `nothing`,
 `files`, `reload`, `service`, `restart` or `links`, each including the lesser ones; `restarts` means
-that the engine restarts, for whatever reason; `downtimeSeconds` is how long the API may be down,
-null if it stays up (with groups, for each name that is still served), and `headroomGib` is the
-memory left on the fullest node before and after, null if not known.
+that the engine restarts, for whatever reason; `downtimeSeconds` is the sum of
+the limits for stopping and for starting, null if the API stays up (with groups, each name that is
+still served), and `headroomGib` is the memory left on the fullest node before and after, null if
+not known.
 """
 
 import json
@@ -39,7 +40,7 @@ def _review(review: Review) -> dict[str, Any]:
         "changed": review.changed,
         "edits": list(review.edits),
         "notes": list(review.notes),
-        "downtimeSeconds": review.seconds,
+        "downtimeSeconds": review.limits and review.limits.stop + review.limits.load,
         "headroomGib": list(review.headroom) if review.headroom else None,
         "nodes": [
             {

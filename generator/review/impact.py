@@ -23,6 +23,7 @@ from generator.review.nodes import NodeReview, State
 from generator.review.serving import Serving, serving
 from generator.review.steps import Change, Step, node_steps, order, renamed_nodes
 from generator.site import Site
+from generator.site.container import Times
 
 
 @record
@@ -30,9 +31,9 @@ class Review:
     """Everything that a change of a site does; `files` are those that belong to no node.
 
     `was` is the site's previous name, empty if there was none, and `edits` what was changed in its
-    file. `seconds` is how long the API may be down: to stop, and to load the model. It is None if
-    the API stays up or was not there before; with groups, if each name that is still served
-    continues to answer. `headroom` is the memory left on the fullest node before and after, in GiB,
+    file. `limits` are those of the engine that stops and starts. They are None if the API stays
+    up or was not there before; with groups, if each name that is still served continues to answer.
+    `headroom` is the memory left on the fullest node before and after, in GiB,
     None if not known; `bars` show the memory of the nodes if it changes.
     """
 
@@ -44,7 +45,7 @@ class Review:
     nodes: tuple[NodeReview, ...]
     files: tuple[FileChange, ...]
     order: tuple[Step, ...]
-    seconds: int | None
+    limits: Times | None
     headroom: tuple[float, float] | None
     bars: tuple[str, ...] = ()
     serving: Serving | None = None
@@ -84,10 +85,11 @@ class Review:
 
     @property
     def _of_engines(self) -> str:
-        if self.serving and (self.serving.stopping or self.seconds is not None):
-            return _notice(self.serving, minutes(self.seconds or 0))
-        if self.seconds is not None:
-            return f"the API is down for up to {minutes(self.seconds)}: stop, then load the model"
+        limits = in_words(self.limits) if self.limits else ""
+        if self.serving and (self.serving.stopping or limits):
+            return _notice(self.serving, limits)
+        if limits:
+            return f"the API is down: stop, then load the model {limits}"
         if self.nodes and all(node.state == "new" for node in self.nodes):
             return "nothing runs yet"
         return _STAYS
@@ -157,7 +159,7 @@ def review(site: Site, after: Tree, before: Before) -> Review:
         nodes=nodes,
         files=tuple(rest),
         order=tuple(order(change)),
-        seconds=site.times.stop + site.times.load if is_down else None,
+        limits=site.times if is_down else None,
         headroom=_headroom(before.site, site),
         bars=_bars(before.site, site),
         serving=parts if before.bundle.nodes else None,
@@ -209,9 +211,14 @@ def removal(before: Before) -> Review:
             Step("stop the engine, the head first", names),
             Step("install.sh --uninstall", names),
         ),
-        seconds=None,
+        limits=None,
         headroom=None,
     )
+
+
+def in_words(times: Times) -> str:
+    """The limits of stopping and loading, none of which is a prediction."""
+    return f"(stop limit {minutes(times.stop)}, start limit {minutes(times.load)})"
 
 
 def minutes(seconds: int) -> str:
@@ -226,20 +233,20 @@ def _restarting(parts: Serving, members: Iterable[str]) -> set[str]:
     return {node for name in parts.stopping for node in parts.before[name]}
 
 
-def _notice(parts: Serving, time: str) -> str:
+def _notice(parts: Serving, limits: str) -> str:
     """What clients notice, by the model names that they request."""
     if not parts.before:
-        return f"the API is down for up to {time}: stop, then load the models"
+        return f"the API is down: stop, then load the models {limits}"
     stopped, gone = parts.restarting, parts.gone
     clauses = [f"{listed(stopped, 'and')} restart{'s' * (len(stopped) == 1)}"] if stopped else []
     clauses += [f"{listed(gone, 'and')} {'is' if len(gone) == 1 else 'are'} gone"] if gone else []
     clauses += [
-        f"{part.group} runs in place of {name}, after up to {time}" for part, name in parts.switched
+        f"{part.group} runs in place of {name} once it is loaded" for part, name in parts.switched
     ]
     if parts.lost:
         clauses.append(f"nobody answers to {listed(parts.lost, 'and')} any more")
     if parts.is_down:
-        clauses.append(f"nobody answers to {listed(parts.is_down, 'and')} for up to {time}")
+        clauses.append(f"nobody answers to {listed(parts.is_down, 'and')} meanwhile {limits}")
     elif stopped and not parts.lost:
         where = "" if parts.has_one_address else ", at its own address"
         clauses.append(f"another group answers to the same name meanwhile{where}")

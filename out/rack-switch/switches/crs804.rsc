@@ -14,10 +14,6 @@ set [ find default-name=qsfp56-dd-1-1 ] auto-negotiation=no speed=200G-baseCR4 f
 set [ find default-name=qsfp56-dd-1-5 ] auto-negotiation=no speed=200G-baseCR4 fec-mode=fec91 disabled=no comment="spark2:p0, cable 2"
 set [ find default-name=qsfp56-dd-2-1 ] auto-negotiation=no speed=200G-baseCR4 fec-mode=fec91 disabled=no comment="spark3:p0, cable 3"
 set [ find default-name=qsfp56-dd-2-5 ] auto-negotiation=no speed=200G-baseCR4 fec-mode=fec91 disabled=no comment="spark4:p0, cable 4"
-set [ find default-name=qsfp56-dd-3-1 ] auto-negotiation=no speed=200G-baseCR4 fec-mode=fec91 disabled=no comment="spark5:p0, cable 5"
-set [ find default-name=qsfp56-dd-3-5 ] auto-negotiation=no speed=200G-baseCR4 fec-mode=fec91 disabled=no comment="spark6:p0, cable 6"
-set [ find default-name=qsfp56-dd-4-1 ] auto-negotiation=no speed=200G-baseCR4 fec-mode=fec91 disabled=no comment="spark7:p0, cable 7"
-set [ find default-name=qsfp56-dd-4-5 ] auto-negotiation=no speed=200G-baseCR4 fec-mode=fec91 disabled=no comment="spark8:p0, cable 8"
 
 # All in one bridge, forwarded by the switch chip.
 :if ([:len [/interface/bridge find where name=bridge]] = 0) do={ /interface/bridge add name=bridge }
@@ -25,10 +21,6 @@ set [ find default-name=qsfp56-dd-4-5 ] auto-negotiation=no speed=200G-baseCR4 f
 :if ([:len [/interface/bridge/port find where interface=qsfp56-dd-1-5]] = 0) do={ /interface/bridge/port add bridge=bridge interface=qsfp56-dd-1-5 hw=yes }
 :if ([:len [/interface/bridge/port find where interface=qsfp56-dd-2-1]] = 0) do={ /interface/bridge/port add bridge=bridge interface=qsfp56-dd-2-1 hw=yes }
 :if ([:len [/interface/bridge/port find where interface=qsfp56-dd-2-5]] = 0) do={ /interface/bridge/port add bridge=bridge interface=qsfp56-dd-2-5 hw=yes }
-:if ([:len [/interface/bridge/port find where interface=qsfp56-dd-3-1]] = 0) do={ /interface/bridge/port add bridge=bridge interface=qsfp56-dd-3-1 hw=yes }
-:if ([:len [/interface/bridge/port find where interface=qsfp56-dd-3-5]] = 0) do={ /interface/bridge/port add bridge=bridge interface=qsfp56-dd-3-5 hw=yes }
-:if ([:len [/interface/bridge/port find where interface=qsfp56-dd-4-1]] = 0) do={ /interface/bridge/port add bridge=bridge interface=qsfp56-dd-4-1 hw=yes }
-:if ([:len [/interface/bridge/port find where interface=qsfp56-dd-4-5]] = 0) do={ /interface/bridge/port add bridge=bridge interface=qsfp56-dd-4-5 hw=yes }
 
 # Frames of 9000 bytes on every member of the bridge, the lanes of a cage too: its MTU is that of its
 # smallest member. One that can't is named: take it out of the bridge, unless you manage the switch through it.
@@ -40,10 +32,6 @@ set [ find default-name=qsfp56-dd-1-1 ] mtu=9000
 set [ find default-name=qsfp56-dd-1-5 ] mtu=9000
 set [ find default-name=qsfp56-dd-2-1 ] mtu=9000
 set [ find default-name=qsfp56-dd-2-5 ] mtu=9000
-set [ find default-name=qsfp56-dd-3-1 ] mtu=9000
-set [ find default-name=qsfp56-dd-3-5 ] mtu=9000
-set [ find default-name=qsfp56-dd-4-1 ] mtu=9000
-set [ find default-name=qsfp56-dd-4-5 ] mtu=9000
 :do { /interface/bridge set [ find name=bridge ] mtu=9000 } on-error={ :put "MTU of the bridge not set: a member does not carry it" }
 
 # Lossless RoCE: DSCP 26 has traffic class 3, which may be paused. The nodes do the same.
@@ -59,10 +47,6 @@ set qsfp56-dd-1-1 trust-l3=keep pfc=pfc-roce
 set qsfp56-dd-1-5 trust-l3=keep pfc=pfc-roce
 set qsfp56-dd-2-1 trust-l3=keep pfc=pfc-roce
 set qsfp56-dd-2-5 trust-l3=keep pfc=pfc-roce
-set qsfp56-dd-3-1 trust-l3=keep pfc=pfc-roce
-set qsfp56-dd-3-5 trust-l3=keep pfc=pfc-roce
-set qsfp56-dd-4-1 trust-l3=keep pfc=pfc-roce
-set qsfp56-dd-4-5 trust-l3=keep pfc=pfc-roce
 /interface/ethernet/switch/qos/settings set lossless-traffic-class=3 lossless-buffers=auto
 # Always on in some switches, which do not have this setting.
 :do { /interface/ethernet/switch set switch1 qos-hw-offloading=yes } on-error={ :put "hardware QoS cannot be turned on here" }
@@ -72,8 +56,4 @@ set qsfp56-dd-4-5 trust-l3=keep pfc=pfc-roce
 /interface/ethernet monitor qsfp56-dd-1-5 once
 /interface/ethernet monitor qsfp56-dd-2-1 once
 /interface/ethernet monitor qsfp56-dd-2-5 once
-/interface/ethernet monitor qsfp56-dd-3-1 once
-/interface/ethernet monitor qsfp56-dd-3-5 once
-/interface/ethernet monitor qsfp56-dd-4-1 once
-/interface/ethernet monitor qsfp56-dd-4-5 once
 /interface/bridge/port print

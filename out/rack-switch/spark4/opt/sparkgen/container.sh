@@ -5,22 +5,22 @@ image=vllm/vllm-openai:v0.33.0
 program=bash
 arguments=(
   /opt/sparkgen/secrets.sh bash /opt/sparkgen/follow.sh vllm serve
-  nvidia/DeepSeek-V3-FP4
-  --served-model-name=deepseek-v3-fp4
-  --tensor-parallel-size=8
+  nvidia/GLM-4.7-NVFP4
+  --served-model-name=glm-4.7-nvfp4
+  --tensor-parallel-size=4
   --pipeline-parallel-size=1
   --enable-expert-parallel
-  --nnodes=8
+  --nnodes=4
   --node-rank=3
   --master-addr=10.100.0.11
   --master-port=29501
   --headless
   --gpu-memory-utilization=0.8
   --max-model-len=65536
-  --max-num-seqs=8
+  --max-num-seqs=6
   --enable-auto-tool-choice
-  --reasoning-parser=deepseek_v3
-  --tool-call-parser=deepseek_v3
+  --reasoning-parser=glm45
+  --tool-call-parser=glm47
   --trust-remote-code
 )
 options=(
