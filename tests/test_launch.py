@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import COMPOSED, IN_GROUPS, NODES, NodeFolder, composed, on_node
+from bundles import COMPOSED, IN_GROUPS, NODES, NodeFolder, composed, covering, on_node
 from programs import program
 from stand_ins import StandIns
 from waiting import PATIENCE, until
@@ -242,9 +242,129 @@ def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:
     done = stand_ins.run(*launch(HEAD.copy(tmp_path), "--bear"))
     assert (done.returncode, done.stderr) == (
         2,
-        "usage: launch.sh [--group NAME] [--bare | --check | --create]\n",
+        "usage: launch.sh [--group NAME] [--bare | --check | --check-engine | --create]\n",
     )
     assert not list(stand_ins.calls.iterdir())
+
+
+# launch.sh --check-engine
+
+# Records `docker run`, and knows the digest of the image unless it is not there.
+_ASKED = """\
+#!/bin/bash
+case $1 in
+  image)
+    if [[ $DIGEST ]]; then echo "example.org/vllm@$DIGEST"; exit; fi
+    echo 'no "image" here' >&2
+    exit 1 ;;
+  run)
+    printf '%s\\0' "$@" >"$CALLS/docker.arguments"
+    secrets=$(sed -n 's/^type=bind,source=\\([^,]*\\/secrets\\),.*/\\1/p' <(printf '%s\\n' "$@"))
+    if [[ $secrets ]]; then wc -c <"$secrets" >&2; fi
+    echo '{"stage": "arguments", "status": "accepted"}'
+    exit "$STATUS" ;;
+esac
+"""
+
+
+def asked(tree: Path, stand_ins: StandIns, *group: str) -> tuple[int, list[dict[str, Any]], str]:
+    done = stand_ins.run(*launch(tree, *group, "--check-engine"))
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return done.returncode, lines, done.stderr
+
+
+def about(folder: NodeFolder) -> set[object]:
+    engine = folder.part.engine
+    return {engine.name, engine.launcher, bool(engine.secrets)}
+
+
+@pytest.mark.parametrize("folder", covering(COMPOSED, about), ids=str)
+def test_engine_is_asked_in_its_own_container(
+    folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
+) -> None:
+    """The same image, mounts and arguments, but no network, no secrets and another name."""
+    tree, container, engine = folder.copy(tmp_path), folder.member.container, folder.part.engine
+    stand_ins.add("docker", _ASKED)
+    stand_ins.env |= {"STATUS": "0", "DIGEST": "sha256:" + "a" * 64}
+    status, lines, errors = asked(tree, stand_ins)
+    assert (status, errors.strip()) == (0, "0" if engine.secrets else "")
+    options, image, command = docker_run(stand_ins.arguments("docker"))
+    preflight = "/opt/sparkgen/preflight"
+    options["--volume"].remove(f"{preflight}:{preflight}:ro")
+    assert options.pop("--pull") == ["never"]
+    assert (options["--network"], options["--name"]) == (["none"], ["sparkgen-engine-check"])
+    options |= {"--network": ["host"], "--name": ["sparkgen-engine"]}
+    entrypoint = options.pop("--entrypoint")
+    assert (entrypoint, image) == (["bash"], container.image)
+    program = container.entrypoint
+    assert command == [f"{preflight}/ask.sh", engine.name, program, *folder.command]
+    service = composed(tree)
+    del options["--env-file"]
+    expected = docker_options(service)
+    del expected["--entrypoint"]
+    assert options == expected
+    start, answer = lines
+    assert answer["status"] == "accepted"
+    assert start == {
+        "stage": "start",
+        "site": folder.site.name,
+        "group": "",
+        "node": folder.name,
+        "engine": engine.name,
+        "version": engine.version,
+        "image": container.image,
+        "digest": "sha256:" + "a" * 64,
+        "settings": start["settings"],
+    }
+
+
+@pytest.mark.parametrize(("ended", "status"), [(0, 0), (1, 1), (3, 3), (2, 3), (125, 3), (139, 3)])
+def test_only_the_engine_refuses(
+    ended: int, status: int, tmp_path: Path, stand_ins: StandIns
+) -> None:
+    stand_ins.add("docker", _ASKED)
+    stand_ins.env |= {"STATUS": str(ended), "DIGEST": "sha256:1"}
+    found, lines, _ = asked(HEAD.copy(tmp_path), stand_ins)
+    assert found == status
+    unasked = {"stage": "end", "status": "could not ask", "why": f"it ended with status {ended}"}
+    assert (lines[-1] == unasked) == (ended != status)
+
+
+def test_image_that_is_not_here_is_not_fetched(tmp_path: Path, stand_ins: StandIns) -> None:
+    stand_ins.add("docker", _ASKED)
+    stand_ins.env |= {"STATUS": "0", "DIGEST": ""}
+    status, lines, _ = asked(HEAD.copy(tmp_path), stand_ins)
+    assert (status, lines[-1]["why"]) == (3, "no 'image' here")
+    assert not (stand_ins.calls / "docker.arguments").exists()
+
+
+def test_checksum_is_that_of_the_settings(tmp_path: Path, stand_ins: StandIns) -> None:
+    """Comments don't count, and every setting does."""
+    stand_ins.add("docker", _ASKED)
+    stand_ins.env |= {"STATUS": "0", "DIGEST": "sha256:1"}
+    tree = HEAD.copy(tmp_path)
+
+    def checksum() -> str:
+        return str(asked(tree, stand_ins)[1][0]["settings"])
+
+    file = tree / "etc/sparkgen/engine.env"
+    before = checksum()
+    file.write_text("# another comment\n" + file.read_text())
+    assert checksum() == before
+    file.write_text(file.read_text() + "VLLM_LOGGING_LEVEL=DEBUG\n")
+    assert checksum() != before
+
+
+def test_all_engines_of_a_node_are_asked(tmp_path: Path, stand_ins: StandIns) -> None:
+    folder = next(f for f in IN_GROUPS if str(f) == "golden-groups-one-node/spark1")
+    tree = folder.copy(tmp_path)
+    stand_ins.add("docker", _ASKED)
+    stand_ins.env |= {"STATUS": "1", "DIGEST": "sha256:1"}
+    status, lines, _ = asked(tree, stand_ins)
+    assert status == 1
+    groups = [line["group"] for line in lines if line["stage"] == "start"]
+    assert groups == sorted(part.group for part in folder.site.parts)
+    assert asked(tree, stand_ins, "--group", groups[0])[1] == lines[:2]
 
 
 # launch.sh and the secrets

@@ -212,6 +212,23 @@ def test_deploy_stops_at_the_first_failure(
     assert recording.recorded() == COMMANDS[:calls]
 
 
+@pytest.mark.parametrize(("statuses", "status"), [("000", 0), ("030", 3), ("013", 1), ("310", 1)])
+def test_deploy_has_each_node_ask_its_engine(statuses: str, status: int, recording: Laptop) -> None:
+    """A refusal counts for more than an engine that could not be asked."""
+    for node, ended in zip(LAB_MESH.site.nodes, statuses, strict=True):
+        (recording.calls / node.name).write_text(ended)
+    answer = f'{RECORD}echo "{{}}"; exit $(<"$CALLS/$3")\n'
+    recording.add("ssh", answer)
+    done = recording.run("deploy.sh", "--check-engine")
+    assert (done.returncode, done.stdout) == (status, "{}\n" * 3)
+    asked = [f"{SSH} {n} /opt/sparkgen/launch.sh --check-engine" for n in DEPLOYED]
+    assert recording.recorded() == asked
+    assert recording.run("deploy.sh", "--check-engine", "spark3").stderr == "== spark3\n"
+
+
+DEPLOYED = ("spark2", "spark3", "spark1")
+
+
 def test_deploy_refuses_what_it_does_not_know(recording: Laptop) -> None:
     for word, message in (
         ("--rum", "usage: operator/deploy.sh"),

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -699,6 +700,24 @@ def test_models_are_fetched_once_and_copied(
     assert done.returncode == 1
     assert f"{near[others[1].name]}: {MODEL}: differs although it was copied twice" in done.stderr
     assert done.stdout.count(": OK\n") == len(others) - 1
+
+
+def test_small_files_are_fetched_and_copied_without_weights(
+    fetching: tuple[StandIns, NodeFolder, tuple[str, ...]], tmp_path: Path
+) -> None:
+    """Weights that are here already stay here, complete or not."""
+    stand_ins, folder, run = fetching
+    stand_ins.add("hf", _HF + "truncate -s 101M blobs/w\necho {} >snapshots/0a/config.json\n")
+    done = stand_ins.run(*run, "--small")
+    assert (done.returncode, done.stderr) == (0, "")
+    called = (stand_ins.calls / "hf").read_text().split()
+    excluded = [word for before, word in pairwise(called) if before == "--exclude"]
+    assert {"original/*", "*.safetensors", "*.gguf"} <= {*excluded}
+    near = {peer.node: peer.address for peer in folder.node.interfaces[0].peers}
+    for other in (node for node in folder.site.nodes if not node.is_head):
+        model = tmp_path / "peers" / near[other.name] / HUB
+        assert (model / "snapshots/0a/config.json").read_text() == "{}\n"
+        assert not (model / "blobs/w").exists()
 
 
 def test_models_of_each_group_are_fetched_on_its_head(tmp_path: Path, sparkgen: Command) -> None:

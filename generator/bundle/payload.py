@@ -14,6 +14,11 @@ def copied(path: str) -> str:
     return (TEMPLATES / FOLDER / path).read_text(encoding="utf-8")
 
 
+def is_copied(path: str) -> bool:
+    """Whether the payload has that file."""
+    return (TEMPLATES / FOLDER / path).is_file()
+
+
 def original(path: str) -> str:
     """The original of a bundle's file, if it is a copy of the payload."""
     folder, _, rest = path.partition("/")

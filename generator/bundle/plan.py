@@ -4,7 +4,7 @@ The path of a template is the path of its file. What is the same on every node o
 a template but payload, which is copied.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
 
 from generator.activation import (
@@ -20,7 +20,8 @@ from generator.activation import (
     Activation,
 )
 from generator.bundle.cable_sheet import cable_sheet
-from generator.bundle.payload import original
+from generator.bundle.payload import is_copied, original
+from generator.catalogs.engines import module_name, names
 from generator.services import SERVICES
 from generator.site import FILES, RAW_ENV, Member, Node, Part, Site
 from generator.site.entry import Entry, OperatorEntry, everywhere, of_engine, several
@@ -97,6 +98,23 @@ def _has_secrets(site: Site, node: Node) -> bool:
     return any(part.engine.secrets for part, _ in site.parts_of(node.name))
 
 
+def _runs(engine: str) -> Callable[[Site, Node], bool]:
+    """Nodes where launch.sh starts that engine."""
+    return lambda site, node: any(
+        _has_unit(*part) and part[0].engine.name == engine for part in site.parts_of(node.name)
+    )
+
+
+def _preflight() -> Iterator[Entry]:
+    """The scripts that ask an engine about its settings; those of one in Python have its name."""
+    yield Entry("opt/sparkgen/preflight/answers.py", NOTHING, wanted=_has_any_unit, payload=True)
+    yield Entry("opt/sparkgen/preflight/ask.sh", NOTHING, 0o755, _has_any_unit, payload=True)
+    for engine in names():
+        path = f"opt/sparkgen/preflight/ask_{module_name(engine)}.py"
+        if is_copied(f"node/{path}"):
+            yield Entry(path, NOTHING, wanted=_runs(engine), payload=True)
+
+
 def _mounts(name: str) -> Callable[[Site, Node], bool]:
     """Nodes whose container mounts that script."""
     inside = f"/opt/sparkgen/{name}"
@@ -135,6 +153,7 @@ _OF_EVERY_SITE = (
     Entry("opt/sparkgen/mpi.sh", RESTART, 0o755, _mounts("mpi.sh"), payload=True),
     Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, _has_several_ranks, payload=True),
     of_engine("opt/sparkgen/options.yaml", RESTART, 0o644, _mounts("options.yaml")),
+    *_preflight(),
     Entry("opt/sparkgen/rank.sh", RESTART, 0o755, _mounts("rank.sh"), payload=True),
     Entry("opt/sparkgen/ray.sh", RESTART, 0o755, _mounts("ray.sh"), payload=True),
     Entry("opt/sparkgen/secrets.sh", RESTART, 0o755, _has_secrets, payload=True),

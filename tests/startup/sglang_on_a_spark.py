@@ -1,92 +1,22 @@
 """Runs SGLang's own argument handling as on a Spark, without a GPU.
 
-Executed by a Python with torch. Reads arguments of `sglang serve` and variables as JSON, one line
-per start, and writes the error that ends the start, from the parser or from the steps that resolve
-the arguments. Kernel packages and the like, which nothing here calls, are replaced by stand-ins.
-Each start runs in its own process.
+Executed by a Python with torch; `pretended_spark_of_sglang.py` says with which arguments. Reads
+arguments of `sglang serve` and variables as JSON, one line per start, and writes the error that
+ends the start, from the parser or from the steps that resolve the arguments. Each start runs in its
+own process.
 """
 
 import contextlib
-import importlib
-import importlib.abc
-import importlib.machinery
 import io
 import logging
-import os
-import sys
 import traceback
-import types
-from pathlib import Path
-from typing import Any
 
+import pretended_spark_of_sglang  # noqa: F401
 from verdicts import answer
 
-SOURCE, *MORE = sys.argv[1:]
-sys.path[:0] = [SOURCE, *MORE]
-sys.path.append(str(Path(__file__).parents[1]))
-
-MEMORY = 128_452_132_864
-os.environ |= {"HF_HUB_OFFLINE": "1"}
-
-# Before torchvision is replaced: transformers checks whether it is installed.
-import torch
-import transformers
-from missing_modules import _Anything
-
-
-for name in ("AutoConfig", "AutoImageProcessor", "AutoModel", "AutoProcessor", "AutoTokenizer"):
-    getattr(transformers, name)
-transformers.utils.import_utils.is_torchvision_available()
-
-
-class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """A module with any name, for each package that is not installed, except SGLang's own."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name.partition(".")[0] not in MISSING:
-            return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def create_module(self, spec: Any) -> types.ModuleType:
-        module: Any = types.ModuleType(spec.name)
-        module.__path__ = []
-        module.__getattr__ = anything
-        return module
-
-    def exec_module(self, module: types.ModuleType) -> None: ...
-
-
-def anything(name: str) -> Any:
-    """What a stand-in returns for any name."""
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return _Anything()
-
-
-MISSING = frozenset(
-    (
-        *("IPython", "av", "compressed_tensors", "cuda", "decord", "deep_gemm", "einops"),
-        *("flashinfer", "gguf", "kernels", "llguidance", "modelscope", "nvidia", "outlines"),
-        *("prometheus_client", "scipy", "sgl_kernel", "soundfile", "timm", "torch_memory_saver"),
-        *("torchao", "torchcodec", "torchvision", "triton", "uvicorn", "uvloop", "xgrammar", "zmq"),
-    )
-)
-sys.meta_path.append(StandIns())
-
-cuda: Any = torch.cuda
-cuda.is_available = lambda: True
-cuda.device_count = lambda: 1
-cuda.current_device = lambda: 0
-cuda.get_device_capability = lambda *_: (12, 1)
-cuda.get_device_name = lambda *_: "NVIDIA GB10"
-cuda.mem_get_info = lambda *_: (MEMORY, MEMORY)
-cuda.get_device_properties = lambda *_: types.SimpleNamespace(
-    total_memory=MEMORY, major=12, minor=1, multi_processor_count=48, name="NVIDIA GB10"
-)
-torch.version.cuda = "13.0"
+from sglang.srt.server_args import prepare_server_args
 
 logging.disable(logging.CRITICAL)
-prepare_server_args = importlib.import_module("sglang.srt.server_args").prepare_server_args
 
 
 def verdict(words: list[str]) -> str:

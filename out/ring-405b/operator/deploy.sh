@@ -5,6 +5,8 @@
 #   operator/deploy.sh [NODE...]            prints the commands, and runs none
 #   operator/deploy.sh --run [NODE...]      runs them; nothing is installed
 #   operator/deploy.sh --apply [NODE...]    also installs, one node after the other, as long as verify.sh finds no fault
+#   operator/deploy.sh --check-engine [NODE...]  has the installed engines say whether they accept their settings, as
+#                                                lines of JSON for 'sparkgen check-engine'; changes nothing
 # What people bring later, such as images, models and secrets, may be missing then.
 # With --set-hostname, machines take the names of their nodes.
 # Exit status: 0 if the nodes match the bundle, 1 if install.sh would change some or verify.sh finds a fault,
@@ -99,11 +101,24 @@ apply() {
   done
 }
 
-run=0 install=0 rename='' nodes=() fresh='' left=''
+# The statuses of launch.sh: a refusal counts for more than an engine that could not be asked.
+ask() { # NODE...
+  local node status=0 one
+  for node; do
+    echo "== $node" >&2
+    one=0
+    ssh -F operator/ssh_config "$node" /opt/sparkgen/launch.sh --check-engine </dev/null || one=$?
+    if ((one == 1 || !status)); then status=$one; fi
+  done
+  return "$status"
+}
+
+run=0 install=0 asks=0 rename='' nodes=() fresh='' left=''
 for word; do
   case $word in
     --run) run=1 ;;
     --apply) run=1 install=1 ;;
+    --check-engine) asks=1 ;;
     --set-hostname) rename=$word ;;
     -*) usage ;;
     *)
@@ -115,6 +130,13 @@ for word; do
       ;;
   esac
 done
+
+if ((asks)); then
+  # shellcheck disable=SC2046 # Names have no spaces.
+  if ((!${#nodes[@]})); then set -- $(all_nodes); else set -- "${nodes[@]}"; fi
+  ask "$@"
+  exit
+fi
 
 different='' all=''
 ((run)) || printf 'cd %q\n' "$PWD"

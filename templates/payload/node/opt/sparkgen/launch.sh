@@ -6,16 +6,27 @@
 #   launch.sh --bare   without a container, with the engine in the site's virtual environment or else on the PATH
 #   launch.sh --check  starts nothing, and fails if a secret has no value
 #   launch.sh --create has Compose create the container, for the unit to start
+#   launch.sh --check-engine  asks the engine itself whether it accepts its settings, without its weights and beside
+#                      one that runs; prints lines of JSON. Exit status: 0 accepted, 1 refused, 3 could not be asked
 # If a node has engines of several groups, --group NAME comes first.
 # shellcheck disable=SC2154 # What is not set here is in container.sh.
 set -euo pipefail
 
-name=sparkgen-engine given=''
+name=sparkgen-engine given='' asked=''
 here=$(dirname "${BASH_SOURCE[0]}")
 own=$here group=''
 if [[ ${1:-} == --group ]]; then
   group=${2:-} own=$here/groups/${2:-} name=$name-${2:-}
   shift 2
+fi
+if [[ ! -e $own/container.sh && ${1:-} == --check-engine && -d $here/groups ]]; then
+  status=0
+  for own in "$here/groups"/*/; do
+    one=0
+    "$BASH" "${BASH_SOURCE[0]}" --group "$(basename "$own")" --check-engine || one=$?
+    if ((one == 1 || !status)); then status=$one; fi
+  done
+  exit "$status"
 fi
 if [[ ! -e $own/container.sh ]]; then
   echo "launch.sh: there is no $own/container.sh; with --group NAME it starts one of: $(ls "$here/groups" 2>/dev/null)" >&2
@@ -42,10 +53,18 @@ create() {
 
 is_contained() { ! grep -q '^venv=' "$own/container.sh"; }
 
+# Where the engine would start, it is asked about its settings instead.
+ask() { # FOLDER
+  if [[ ! $asked ]]; then return; fi
+  name=$name-check
+  arguments=("$1/ask.sh" "$asked" "$program" "${arguments[@]}") program=bash
+}
+
 bare() {
   local file variables
   # shellcheck source=/dev/null
   . "$own/container.sh"
+  ask "$here/preflight"
   # The unit runs as the node's login, and has its own caches.
   if [[ ${CACHE_DIRECTORY:-} ]]; then caches=(); fi
   if [[ ${venv:-} ]]; then export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH; fi
@@ -58,7 +77,7 @@ bare() {
   # Variables of any name may be for the engine, so whatever is still needed here goes into the positional
   # parameters. A minus marks a variable that the engine must not get.
   set -- "$@" "${caches[@]/#/-}" -- "$program" "${arguments[@]}"
-  unset name given here own group gpu image venv program arguments options env_files caches file variables
+  unset name given asked here own group gpu image venv program arguments options env_files caches file variables
   # Like Docker's env files: one NAME=VALUE per line, nothing expanded.
   until [[ $1 == -- ]]; do
     case $1 in
@@ -79,23 +98,28 @@ stop() {
 }
 
 contained() {
-  local client='' signaled='' status=0 devices=(--gpus all)
+  local client='' signaled='' status=0 network=host devices=(--gpus all)
   trap 'signaled=143' TERM
   trap 'signaled=130' INT
   if [[ -e $here/secrets.sh ]]; then
     # In memory only, and gone with the container.
     given=$(mktemp -d -p /dev/shm)
     trap 'rm -rf "$given"' EXIT
-    secrets --prepare "$given/secrets"
+    if [[ $asked ]]; then : >"$given/secrets"; else secrets --prepare "$given/secrets"; fi
   fi
   if has_cdi; then devices=(--device "$gpu"); fi
   # shellcheck source=/dev/null
   . "$own/container.sh"
+  if [[ $asked ]]; then
+    network=none
+    options+=(--pull never --volume "$(cd "$here" && pwd)/preflight:/opt/sparkgen/preflight:ro")
+    ask /opt/sparkgen/preflight
+  fi
   docker run \
     --rm \
     --name "$name" \
     --init \
-    --network host \
+    --network "$network" \
     --ipc private \
     --log-driver local \
     "${devices[@]}" \
@@ -115,13 +139,45 @@ contained() {
   return "${signaled:-$status}"
 }
 
+# Says what is asked about, then has it asked. The checksum is that of the command and of the files with settings.
+check_engine() {
+  local facts=$here/../../etc/sparkgen/${group:+groups/$group.}node.env form digest='' files settings status=0 why
+  fact() { sed -n "s/^$1=//p" "$facts"; }
+  # shellcheck source=/dev/null
+  . "$own/container.sh"
+  files=("${env_files[@]}")
+  if [[ -e $own/options.yaml ]]; then files+=("$own/options.yaml"); fi
+  settings=$({
+    printf '%s\0' "$program" "${arguments[@]}"
+    grep -hv '^#' -- "${files[@]}" || true
+  } | sha256sum)
+  read -r asked why < <(fact ENGINE)
+  form='{"stage": "start", "site": "%s", "group": "%s", "node": "%s", "engine": "%s", "version": "%s", '
+  # shellcheck disable=SC2059
+  printf "$form" "$(fact SITE)" "$group" "$(fact NODE)" "$asked" "$why"
+  why=''
+  if [[ ${image:-} ]]; then
+    digest=$(timeout 60 docker image inspect --format '{{join .RepoDigests " "}}' "$image" 2>&1) || why=${digest##*$'\n'} digest=''
+  fi
+  printf '"image": "%s", "digest": "%s", "settings": "%s"}\n' "${image:-}" "${digest##*@}" "${settings%% *}"
+  if [[ ! $why ]]; then
+    # In a process of its own, which becomes the engine or waits for its container.
+    (if [[ ${image:-} ]]; then contained; else bare; fi) || status=$?
+    if ((status == 0 || status == 1 || status == 3)); then exit "$status"; fi
+    why="it ended with status $status"
+  fi
+  printf '{"stage": "end", "status": "could not ask", "why": "%s"}\n' "${why//[\"\\]/\'}"
+  exit 3
+}
+
 case ${1:-} in
   --check) secrets --check ;;
+  --check-engine) check_engine ;;
   --create) create ;;
   --bare) secrets --check && bare ;;
   '') if is_contained; then contained; else secrets --check && bare; fi ;;
   *)
-    echo "usage: launch.sh [--group NAME] [--bare | --check | --create]" >&2
+    echo "usage: launch.sh [--group NAME] [--bare | --check | --check-engine | --create]" >&2
     exit 2
     ;;
 esac

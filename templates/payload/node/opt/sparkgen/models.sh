@@ -5,6 +5,7 @@
 # nothing.
 #   models.sh            fetches, copies, checks
 #   models.sh --offline  copies and checks what is here already
+#   models.sh --small    the same without weights: what launch.sh --check-engine needs
 # With several groups, it does so for each that this node is the head of, or, with --group NAME before that,
 # for one of them.
 set -euo pipefail
@@ -40,6 +41,8 @@ trap 'rm -rf "$work"' EXIT
 # Folders that some repositories have beside the weights that an engine reads: the same weights again, in the format
 # of the model's authors or of another platform. gpt-oss-120b has three copies, 182 GiB.
 unread=(--exclude 'original/*' --exclude 'metal/*')
+# Without weights, no file is larger than this.
+small='' largest=100M
 
 fetch() {
   local source revision commit refs
@@ -79,7 +82,7 @@ place() {
 # for all repositories, and links into it. Those links are copied as the files that they lead to.
 payload() {
   local link to
-  find . -type f ! -name '*.incomplete' -print0
+  find . -type f ! -name '*.incomplete' ${small:+-size "-$largest"} -print0
   while IFS= read -r -d '' link; do
     to=$(readlink -- "$link")
     [[ $to == /* ]] || to=$(dirname "$link")/$to
@@ -124,8 +127,14 @@ case ${1:-} in
     fetch_vocabularies
     ;;
   --offline) ;;
+  --small)
+    small=yes
+    for suffix in safetensors bin pt pth gguf onnx h5 msgpack; do unread+=(--exclude "*.$suffix"); done
+    fetch
+    fetch_vocabularies
+    ;;
   *)
-    echo "usage: models.sh [--group NAME] [--offline]" >&2
+    echo "usage: models.sh [--group NAME] [--offline | --small]" >&2
     exit 2
     ;;
 esac
@@ -139,7 +148,7 @@ while read -r _ source revision _; do
   fi
   cd -P "$here"
   [[ ! $revision ]] || snapshot=snapshots/$(cat "refs/$revision" 2>/dev/null || echo "$revision")
-  faults "$snapshot" >"$work/faults"
+  if [[ $small ]]; then : >"$work/faults"; else faults "$snapshot" >"$work/faults"; fi
   if [[ -s $work/faults ]]; then
     sed "s|^|$here: |" "$work/faults" >&2
     echo "nothing was copied; fetch $source again with models.sh" >&2
@@ -157,7 +166,7 @@ while read -r sum file _; do
 done < <(fact VOCABULARY)
 
 copy() { # OPTION...; what is there with the right size and time is not read again, unless with --checksum
-  rsync --archive --copy-unsafe-links --mkpath --partial --exclude '*.incomplete' "$@" "$here/" "$login:$target/" </dev/null
+  rsync --archive --copy-unsafe-links --mkpath --partial --exclude '*.incomplete' ${small:+"--max-size=$largest"} "$@" "$here/" "$login:$target/" </dev/null
 }
 compare() { ssh -- "$login" "cd '$target' && sha256sum --check --strict --quiet -" <"$work/$index"; }
 

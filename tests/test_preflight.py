@@ -1,0 +1,284 @@
+"""The scripts that ask an engine about its settings, with stand-ins for the engines' packages.
+
+With a real vLLM, `pytest -n0 -m cluster tests/test_real_preflight.py` asks the same scripts.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from waiting import PATIENCE
+
+from generator.resources import TEMPLATES
+
+PREFLIGHT = TEMPLATES / "payload/node/opt/sparkgen/preflight"
+
+# What the scripts use of each engine, in as few lines as possible.
+VLLM = {
+    "envs.py": """\
+        import os
+        environment_variables = {"VLLM_PORT": lambda: int(os.environ["VLLM_PORT"])}
+        """,
+    "engine/arg_utils.py": """\
+        class EngineArgs:
+            def __init__(self, words):
+                self.words = words
+            def create_engine_config(self):
+                if "--max-num-seqs=0" in self.words:
+                    raise ValueError("max_num_seqs must be\\n at least 1")
+                if "--absent" in self.words:
+                    import huggingface_hub
+                    raise huggingface_hub.LocalEntryNotFoundError("no config.json")
+                if "--crash" in self.words:
+                    import os
+                    os._exit(139)
+                return self
+        """,
+    "v1/executor/abstract.py": """\
+        class Executor:
+            @staticmethod
+            def get_class(config):
+                raise SystemError("a worker would start")
+        """,
+    "v1/executor/multiproc_executor.py": "class MultiprocExecutor: ...",
+    "entrypoints/cli/main.py": """\
+        import sys
+        from argparse import ArgumentParser
+        def main():
+            print("INFO 01-01 what the engine itself prints")
+            reader = ArgumentParser(prog="vllm serve")
+            for flag in ("--max-num-seqs", "--host", "--tensor-parallel-size"):
+                reader.add_argument(flag)
+            for flag in ("--absent", "--crash", "--broken"):
+                reader.add_argument(flag, action="store_true")
+            reader.add_argument("model")
+            asked = reader.parse_args(sys.argv[2:])
+            if asked.broken:
+                import no_such_package
+            from vllm.engine.arg_utils import EngineArgs
+            from vllm.v1.executor.abstract import Executor
+            Executor.get_class(EngineArgs(sys.argv[2:]).create_engine_config())
+        """,
+}
+SGLANG = {
+    "srt/server_args.py": """\
+        from argparse import ArgumentParser
+        class ServerArgs:
+            attention_backend = None
+            def resolve_once(self):
+                self.attention_backend = "triton"
+            def check_server_args(self):
+                assert self.max_running_requests != "0", "max_running_requests is 0"
+            def resolved_dict(self):
+                return vars(self)
+        def prepare_server_args(words):
+            reader = ArgumentParser(prog="sglang serve")
+            reader.add_argument("--model-path", required=True)
+            reader.add_argument("--max-running-requests")
+            return reader.parse_args(words, ServerArgs())
+        """,
+    "srt/configs/model_config.py": """\
+        class ModelConfig:
+            context_len, dtype, hf_config = 4096, "torch.bfloat16", None
+            @classmethod
+            def from_server_args(cls, settings):
+                return cls()
+        """,
+}
+TENSORRT_LLM = {
+    "llmapi/llm_args.py": """\
+        class TorchLlmArgs:
+            def __init__(self, **settings):
+                self.__dict__.update(settings)
+                if self.max_batch_size < 1:
+                    raise ValueError("max_batch_size must be positive")
+        """,
+    "commands/serve.py": """\
+        import click
+        def launch_server(host, port, llm_args):
+            raise SystemError("a server would start")
+        @click.group()
+        def main(): ...
+        @main.command()
+        @click.argument("model")
+        @click.option("--max_batch_size", type=int, default=8)
+        def serve(model, max_batch_size):
+            launch_server("", 0, {"model": model, "max_batch_size": max_batch_size})
+        """,
+}
+SERVER = """\
+#!/bin/sh
+for word; do
+  case $word in
+    --help) echo "usage"; exit 0 ;;
+    --no-such) echo "some line" >&2; echo 'error: invalid argument: "--no-such"' >&2; exit 1 ;;
+  esac
+done
+echo "it would start" >&2
+exit 7
+"""
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the engines' packages, and their programs in `bin`."""
+    folder = tmp_path_factory.mktemp("image")
+    packages = {"vllm": VLLM, "sglang": SGLANG, "tensorrt_llm": TENSORRT_LLM}
+    packages["huggingface_hub"] = {"__init__.py": "class LocalEntryNotFoundError(Exception): ..."}
+    for package, files in packages.items():
+        for name, text in files.items():
+            file = folder / package / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            lines = text.splitlines()
+            indent = len(lines[0]) - len(lines[0].lstrip())
+            file.write_text("".join(f"{line[indent:]}\n" for line in lines))
+    (folder / "bin").mkdir()
+    shebang = f"#!{sys.executable}\n"
+    programs = {"vllm": shebang, "sglang": shebang, "trtllm-serve": shebang, "llama-server": SERVER}
+    for name, text in programs.items():
+        (folder / "bin" / name).write_text(text)
+        (folder / "bin" / name).chmod(0o755)
+    return folder
+
+
+def ask(
+    image: Path, engine: str, command: str, env: Mapping[str, str] = {}
+) -> tuple[int, list[dict[str, Any]]]:
+    """The exit status and the answers of ask.sh."""
+    argv = ["bash", str(PREFLIGHT / "ask.sh"), engine, *command.split()]
+    path = f"{image}/bin:{os.environ['PATH']}"
+    given = {"PATH": path, "PYTHONPATH": str(image), "PYTHONDONTWRITEBYTECODE": "1", **env}
+    done = subprocess.run(argv, env=given, capture_output=True, text=True, timeout=PATIENCE)
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+FRONT = "bash /opt/sparkgen/secrets.sh bash /opt/sparkgen/follow.sh"
+
+
+@pytest.mark.parametrize(
+    ("command", "stage", "message"),
+    [
+        ("vllm serve m --max-num-seqs=0", "configuration", "max_num_seqs must be at least 1"),
+        (f"{FRONT} vllm serve m --max-num-seq", "arguments", "argument --max-num-seqs: expected"),
+        ("/usr/bin/vllm serve m --hosts=a", "arguments", "unrecognized arguments: --hosts=a"),
+        ("vllm serve", "arguments", "the following arguments are required: model"),
+    ],
+)
+def test_vllm_refuses(command: str, stage: str, message: str, image: Path) -> None:
+    status, answers = ask(image, "vllm", command)
+    assert status == 1
+    assert (answers[-1]["stage"], answers[-1]["status"]) == (stage, "refused")
+    assert message in answers[-1]["message"]
+
+
+def test_vllm_refuses_a_variable(image: Path) -> None:
+    status, answers = ask(image, "vllm", "vllm serve m", {"VLLM_PORT": "80a"})
+    assert (status, answers[0]["stage"], answers[0]["variable"]) == (1, "variables", "VLLM_PORT")
+    assert "invalid literal for int() with base 10: '80a'" in answers[0]["message"]
+
+
+def test_vllm_accepts_up_to_its_workers(image: Path) -> None:
+    """The stand-in has no layers, of which nothing is known then."""
+    _, answers = ask(image, "vllm", "vllm serve m --host=10.0.0.1", {"VLLM_PORT": "80"})
+    stages = [(answer["stage"], answer["status"]) for answer in answers]
+    accepted = [(stage, "accepted") for stage in ("variables", "arguments", "configuration")]
+    assert stages == [*accepted, ("layers", "could not ask")]
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("vllm serve m --absent", "a file of the model is not here: models.sh --small fetches it"),
+        ("vllm serve m --broken", "the error may come from the way of asking"),
+        ("bash /opt/sparkgen/ray.sh", "this rank gets its settings from the head"),
+    ],
+)
+def test_what_vllm_could_not_be_asked(command: str, why: str, image: Path) -> None:
+    status, answers = ask(image, "vllm", command)
+    assert (status, answers[-1]["status"]) == (3, "could not ask")
+    assert answers[-1]["why"].startswith(why)
+
+
+def test_vllm_that_crashes_has_said_nothing(image: Path) -> None:
+    assert ask(image, "vllm", "vllm serve m --crash")[0] == 139
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "last"),
+    [
+        ("python3 /opt/sparkgen/serve.py serve --model-path=m", 0, ("configuration", "accepted")),
+        ("sglang serve m", 0, ("configuration", "accepted")),
+        (
+            "sglang serve --model-path=m --max-running-requests=0",
+            1,
+            ("configuration", "refused", "max_running_requests is 0"),
+        ),
+        (
+            "python3 -m sglang.launch_server --model-path m --attn=x",
+            1,
+            ("arguments", "refused", "unrecognized arguments: --attn=x"),
+        ),
+        ("sleep 1", 3, ("arguments", "could not ask")),
+    ],
+)
+def test_sglang(command: str, status: int, last: tuple[str, ...], image: Path) -> None:
+    found, answers = ask(image, "sglang", command)
+    assert found == status
+    shown = tuple(answers[-1].get(key, "") for key in ("stage", "status", "message"))
+    assert shown[: len(last)] == last
+    if status == 0:
+        assert answers[-1]["found"]["attention_backend"] == "triton"
+        assert answers[-1]["found"]["max_model_len"] == 4096
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "last"),
+    [
+        ("serve m --max_batch_size=4", 0, ("configuration", "accepted")),
+        (
+            "serve m --max_batch_size=0",
+            1,
+            ("configuration", "refused", "max_batch_size must be positive"),
+        ),
+        (
+            "serve m --max_batch_size=x",
+            1,
+            ("arguments", "refused", "'x' is not a valid integer."),
+        ),
+    ],
+)
+def test_tensorrt_llm(command: str, status: int, last: tuple[str, ...], image: Path) -> None:
+    argv = f"/opt/sparkgen/rank.sh trtllm-llmapi-launch trtllm-serve {command}"
+    found, answers = ask(image, "tensorrt-llm", argv)
+    shown = tuple(answers[-1].get(key, "") for key in ("stage", "status", "message"))
+    assert (found, shown[: len(last)]) == (status, last)
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        ("bash /opt/sparkgen/llama.sh llama-server --model m.gguf", 0, {}),
+        (
+            "llama-server --model m.gguf --no-such",
+            1,
+            {"message": 'error: invalid argument: "--no-such"'},
+        ),
+        ("ggml-rpc-server --port 1", 3, {"why": "there is no ggml-rpc-server here"}),
+        ("sleep 1", 3, {"why": "its command has no llama-server"}),
+    ],
+)
+def test_llama_cpp(command: str, status: int, said: Mapping[str, str], image: Path) -> None:
+    found, (answer,) = ask(image, "llama.cpp", command)
+    assert found == status
+    assert answer["stage"] == "arguments"
+    assert said.items() <= answer.items()
+
+
+def test_unknown_engine_is_not_refused(image: Path) -> None:
+    status, (answer,) = ask(image, "own", "serve")
+    assert (status, answer["status"]) == (3, "could not ask")
