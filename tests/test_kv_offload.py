@@ -165,6 +165,5 @@ def test_fit_shows_the_buffer() -> None:
     derived, _ = site(ONE, "vllm", "0.33.0", offload=LMCACHE)
     assert derived
     assert derived.memory
-    assert "8 GiB of what is left to the system: buffer of the KV cache on disk" in verdict(
-        derived.memory
-    )
+    said = "8.0 GiB beside the engine's share from the start: kv_offload.buffer_gib"
+    assert said in verdict(derived.memory)

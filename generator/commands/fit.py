@@ -28,7 +28,7 @@ from generator.site.show import as_data
 
 _CHECKPOINTS = ("OTHER CHECKPOINT", "FORMAT", *FIGURES)
 # Errors about memory: the printed figures say more than they do.
-_ABOUT_MEMORY = {"SG246", "SG520", "SG523"}
+_ABOUT_MEMORY = {"SG246", "SG520", "SG523", "SG688"}
 # The memory that a node reports varies by this much from start to start.
 _SAME_GIB = 0.2
 _ENTRY = "What corrects it, in a file beside the site file that 'fit: {calibration: FILE}' names:"

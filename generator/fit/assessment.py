@@ -9,6 +9,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.speculation import has_no_weights
 from generator.catalogs.versions import release
 from generator.fit import formulas
+from generator.fit.beside import Beside, beside
 from generator.fit.caches import Cache
 from generator.fit.complete import complete, lacking
 from generator.fit.demand import Demand, Layout, Weights, demands
@@ -41,6 +42,8 @@ State = Literal["fits", "fits newer", "may not fit", "does not fit", "unknown"]
 
 # Estimates are off by a few percent, and an engine that runs out of memory takes the node down.
 TIGHT = 0.05
+# Figures are rounded to two decimals.
+LEAST_GIB = formulas.LEAST_BYTES / GIB - 0.01
 
 
 @record
@@ -49,8 +52,10 @@ class NodeMemory:
 
     `kv_room` is what remains of the engine's share for KV cache, `kv_requested` what the requested
     sequences of the requested length take, `kv_one` what a single one takes, `headroom` what is
-    left beside the sequences that must have room (negative if they don't), and `system` what the
-    engine leaves to the system. `doubt` is by how much the room may be larger than computed.
+    left beside the sequences that must have room (negative if they don't). `beside` is what the
+    engine takes at the start beside its share, `filled` what it may take while it serves, and
+    `system` what is left to the system before that. `doubt` is by how much the room may be larger
+    than computed.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -74,6 +79,8 @@ class NodeMemory:
     headroom_gib: float
     system_gib: float
     doubt_gib: float
+    beside_gib: float = 0.0
+    filled_gib: float = 0.0
 
     @property
     def reserve_gib(self) -> float:
@@ -98,8 +105,9 @@ class Fit:
     estimates, and measured speeds lie on both sides. `files_gb` is the size of the files of the
     model and its draft, in units of 1e9 bytes. `missing` names what isn't known. A node whose
     memory was not measured is judged by both of its known counts, and all figures are for the lower
-    one; it is `tight` by both. `found` has what was determined for 'auto'. `buffer_gib` is the part
-    left to the system that buffers a KV cache on disk. `shares` says how the engine divides its
+    one; it is `tight` by both. `found` has what was determined for 'auto'. `beside` is what the
+    engine takes beside its share; `is_pinned`: the site gives the size of the KV cache, which
+    decides, and not the share. `shares` says how the engine divides its
     room among pools, `pool_tokens` how many tokens that room holds if it is counted in tokens.
     """
 
@@ -121,7 +129,8 @@ class Fit:
     ceiling_full_tokens_s: float | None
     files_gb: float | None
     found: tuple[str, ...] = ()
-    buffer_gib: int = 0
+    beside: tuple[Beside, ...] = ()
+    is_pinned: bool = False
     shares: tuple[str, ...] = ()
     pool_tokens: int | None = None
     most_at_best: int | None = None
@@ -136,8 +145,17 @@ class Fit:
 
     @property
     def worst(self) -> NodeMemory:
-        """The node with the least headroom."""
-        return min(self.nodes, key=lambda node: node.headroom_gib)
+        """The node with the least headroom, or which leaves the system too little."""
+        return self.crowded or min(self.nodes, key=lambda node: node.headroom_gib)
+
+    @property
+    def crowded(self) -> NodeMemory | None:
+        """The node on which what the engine takes besides its share leaves too little, if any."""
+        least = min(self.nodes, key=lambda node: node.system_gib, default=None)
+        takes_more = self.is_pinned or any(each.taken != "filled" for each in self.beside)
+        if least is None or not takes_more or least.system_gib >= LEAST_GIB:
+            return None
+        return least
 
 
 def assess(
@@ -195,7 +213,10 @@ def _fit(
     found: list[Demand],
 ) -> Fit:
     doubts = [doubt_bytes(model, engine, demand) for demand in found]
-    ranks = [_Rank(node, index, found, doubts, engine, wanted) for index, node in enumerate(nodes)]
+    more = beside(model, engine)
+    ranks = [
+        _Rank(node, index, found, doubts, engine, wanted, more) for index, node in enumerate(nodes)
+    ]
     fits = all(rank.holds(wanted) for rank in ranks)
     might = all(rank.holds(wanted, rank.doubt) for rank in ranks)
     most = min(rank.sequences(wanted.context) for rank in ranks)
@@ -219,7 +240,8 @@ def _fit(
         ceiling_full_tokens_s=_ceiling(found, wanted.context, wanted.drafted),
         files_gb=round((weights.text + weights.vision + weights.draft) / GB + known.tables_gb, 1),
         found=tuple(_found(model)) if fits else (),
-        buffer_gib=model.kv_offload.buffer_gib if model.kv_offload else 0,
+        beside=more,
+        is_pinned=wanted.pool is not None,
         shares=_shares(found[0].cache),
         pool_tokens=_pool_tokens(ranks),
         most_at_best=min(rank.sequences(wanted.context, rank.doubt) for rank in ranks),
@@ -229,9 +251,10 @@ def _fit(
 
 
 def held_share(engine: str, utilization: float, fit: Fit | None, node: str) -> float:
-    """The share of a node that an engine holds: its own, plus its reserve if that is outside."""
-    outside = ENGINE_TRAITS[engine].reserves_outside
-    memory = [each for each in fit.nodes if each.node == node] if outside and fit else []
+    """The share of a node that an engine holds: its own, plus what it takes besides."""
+    memory = [each for each in fit.nodes if each.node == node] if fit else []
+    if not ENGINE_TRAITS[engine].reserves_outside:
+        memory = [each for each in memory if fit and (fit.is_pinned or fit.beside)]
     taken = [1 - each.system_gib / each.visible_gib for each in memory]
     return max([utilization, *taken])
 
@@ -270,6 +293,7 @@ class _Rank:
         doubts: list[float],
         engine: DeclaredEngine,
         wanted: Requested,
+        more: Sequence[Beside],
     ) -> None:
         sizes = engine.parallel
         stage = index // sizes.tensor % sizes.pipeline
@@ -282,16 +306,21 @@ class _Rank:
         self.outside = traits.reserves_outside
         self.processes = formulas.PROCESS_BYTES if traits.shares_free else 0
         self.pool = wanted.pool
-        self.room, self.taken = self._room(), self._taken()
+        self.moved = min(self._beside(more, "moved", 0.0), self.demand.weights)
+        self.room = self._room()
+        self.pinned = self._beside(more, "pinned", self.room)
+        self.filled = self._beside(more, "filled", self.room)
+        self.taken = self._taken()
 
     def holds(self, wanted: Requested, spared: float = 0.0) -> bool:
         """Whether the needed sequences have room if it is `spared` bytes larger than computed."""
-        # A cache of fixed size ignores the share; in that case the system's need is the limit.
-        most = self.visible if self.pool is None else self.visible - formulas.SYSTEM_BYTES
-        is_within = self._left(spared) >= 0 and self._taken(spared) <= most
-        return is_within and self._room(spared) >= wanted.needed * self.demand.sequence(
-            wanted.context
-        )
+        # A cache of fixed size ignores the share. Then, and with what is taken besides the share,
+        # what the system needs is the limit.
+        takes_more = self.pool is not None or self.pinned or self.moved
+        most = self.visible - (formulas.LEAST_BYTES if takes_more else 0)
+        is_within = self.pool is not None or self._left(spared) >= 0
+        needed = wanted.needed * self.demand.sequence(wanted.context)
+        return is_within and self._taken(spared) <= most and self._room(spared) >= needed
 
     def sequences(self, context: int, spared: float = 0.0) -> int:
         """How many sequences of that length the cache holds; all running ones if it has none."""
@@ -306,15 +335,20 @@ class _Rank:
         inside = demand.reserve_inside
         if self.outside:
             inside = demand.cache.fixed + demand.correction
-        return self.share - demand.weights - demand.draft - inside + spared
+        return self.share - (demand.weights - self.moved) - demand.draft - inside + spared
 
     def _room(self, spared: float = 0.0) -> float:
         return self._left(spared) if self.pool is None else float(self.pool)
 
     def _taken(self, spared: float = 0.0) -> float:
         demand = self.demand
-        held = demand.weights + demand.draft + demand.reserve + self.processes - spared
+        held = (
+            demand.weights + demand.draft + demand.reserve + self.processes + self.pinned - spared
+        )
         return held + max(0.0, self._room(spared))
+
+    def _beside(self, more: Sequence[Beside], taken: str, room: float) -> float:
+        return sum(each.bytes(self.index == 0, room) for each in more if each.taken == taken)
 
     def memory(self, wanted: Requested) -> NodeMemory:
         """The node's memory in GiB."""
@@ -339,6 +373,8 @@ class _Rank:
             headroom_gib=_gib(self.room - one * wanted.needed),
             system_gib=_gib(self.visible - self.taken),
             doubt_gib=_gib(self.doubt),
+            beside_gib=_gib(self.pinned),
+            filled_gib=_gib(self.filled),
         )
 
 

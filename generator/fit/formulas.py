@@ -68,6 +68,8 @@ BANDWIDTH_BYTES_S = 273 * GB
 # Source: appmilla/guardkit dgx-spark notes; NVIDIA/dgx-spark-playbooks issues 97, 102 and 116.
 SYSTEM_BYTES = 16 * GIB
 FREEZE_GIB = 113
+# With less than this left, nodes freeze.
+LEAST_BYTES = 8 * GIB
 
 # What the CUDA context, its libraries and their workspaces take besides tensors.
 # Source: 1.79 GiB of memory outside PyTorch, as vLLM's profiler shows (vLLM pull request 10511).

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 
 from generator.columns import columns
 from generator.diagnostics import listed
-from generator.fit.assessment import Fit, NodeMemory
+from generator.fit.assessment import LEAST_GIB, Fit, NodeMemory
+from generator.fit.beside import Beside
+from generator.fit.formulas import GIB
 from generator.hardware import NEWER_VISIBLE_GIB
 from generator.origin import Origin
 from generator.records import record
@@ -15,17 +17,13 @@ if TYPE_CHECKING:
 
 Row = tuple[str, ...]
 
-HEAD: Row = ("NODE", "STAGE", "WEIGHTS", "RESERVE", "KV CACHE", "KV ROOM", "HEADROOM", "SYSTEM")
+_HEAD: Row = ("NODE", "STAGE", "WEIGHTS", "RESERVE", "KV CACHE", "KV ROOM", "HEADROOM")
 _PAGE_HEAD: Row = (
-    "Node",
-    "Stage",
-    "Weights",
-    "Reserve",
-    "Requested KV cache",
-    "Its room",
-    "Headroom",
-    "System",
+    *("Node", "Stage", "Weights", "Reserve", "Requested KV cache", "Its room", "Headroom"),
 )
+# Of nodes on which an engine takes memory beside its share.
+_BESIDE = "Beside"
+_LAST = "System"
 FIGURES: Row = ("STATE", "HEADROOM", "LONGEST CONTEXT", "MOST SEQUENCES", "CEILING")
 _COMPARED: Row = (
     "",
@@ -59,12 +57,14 @@ UNKNOWN = (
     "model.like"
 )
 
-# Weights including the draft, reserve, requested KV cache, the rest of its room, the system.
+# Weights including the draft, reserve, requested KV cache, the rest of its room, the system, and
+# what the engine takes beside its share.
 LEGEND = ("weights", "reserve", "requested KV cache", "more room for it", "system")
+BESIDE = "beside the engine's share"
 BAR_WIDTH = 60
-_BLOCKS = "█▓▒░·"
-_ASCII = "#+=-."
-_COLORS = (34, 35, 32, 36, 90)
+_BLOCKS = "█▓▒░·▚"
+_ASCII = "#+=-.%"
+_COLORS = (34, 35, 32, 36, 90, 33)
 
 
 @record
@@ -81,13 +81,29 @@ class Page:
 def page(fit: Fit | None) -> Page:
     """The runbook's page about memory; None stands for a model of which nothing is known."""
     if fit is None:
-        return Page(_PAGE_HEAD, (), (UNKNOWN,))
-    return Page(_PAGE_HEAD, rows(fit), verdict(fit))
+        return Page((*_PAGE_HEAD, _LAST), (), (UNKNOWN,))
+    return Page(head(fit, _PAGE_HEAD), rows(fit), verdict(fit))
 
 
 def rows(fit: Fit) -> list[Row]:
     """One row per node, in GiB."""
-    return [_row(node) for node in fit.nodes]
+    takes_more = _takes_more(fit)
+    return [_row(node, takes_more) for node in fit.nodes]
+
+
+def head(fit: Fit, words: Row = _HEAD) -> Row:
+    """The names of the columns."""
+    last = (_BESIDE, _LAST) if _takes_more(fit) else (_LAST,)
+    return (*words, *(word.upper() if words is _HEAD else word for word in last))
+
+
+def _takes_more(fit: Fit) -> bool:
+    return any(node.beside_gib for node in fit.nodes)
+
+
+def legend(nodes: Sequence[NodeMemory]) -> tuple[str, ...]:
+    """What the parts of their bars are."""
+    return (*LEGEND, BESIDE) if any(node.beside_gib for node in nodes) else LEGEND
 
 
 def verdict(fit: Fit) -> list[str]:
@@ -99,6 +115,12 @@ def verdict(fit: Fit) -> list[str]:
     phrase = "tight" if fit.tight else _PHRASES.get(fit.state, fit.state)
     first = f"{phrase}: {abs(worst.headroom_gib):.1f} GiB {_left(worst)} on {worst.node}"
     lines = [f"{first} beside {_plain(fit.needed)} of {fit.context} tokens"]
+    if fit.crowded:
+        least = worst.system_gib - LEAST_GIB
+        lines = [
+            f"{phrase}: {abs(least):.1f} GiB too little for the system of {worst.node}, which "
+            f"needs {LEAST_GIB:.0f}"
+        ]
     if fit.state == "fits newer":
         lines.append(_NEWER)
     if fit.state == "may not fit":
@@ -118,10 +140,7 @@ def verdict(fit: Fit) -> list[str]:
     lines += fit.found
     if fit.shares:
         lines.append(f"the room for KV cache is divided at the start: {listed(fit.shares, 'and')}")
-    if fit.buffer_gib:
-        lines.append(
-            f"{fit.buffer_gib} GiB of what is left to the system: buffer of the KV cache on disk"
-        )
+    lines += map(_besides, fit.beside)
     if fit.ceiling_tokens_s:
         lines.append(
             f"decode of one sequence, estimated from memory bandwidth: {fit.ceiling_tokens_s} "
@@ -135,10 +154,11 @@ def table(title: str, fit: Fit, ascii_only: bool, color: bool, limit: int | None
     parts = [f"{title}: {verdict(fit)[0]}"]
     if fit.nodes:
         marks = _ASCII if ascii_only else _BLOCKS
-        wide = 2 * len(LEGEND) + len("  ".join(LEGEND))
+        words = legend(fit.nodes)
+        wide = 2 * len(words) + len("  ".join(words))
         keys = ("\n" if limit is not None and limit < wide else "  ").join(
             f"{_painted(mark, code, color)} {word}"
-            for mark, word, code in zip(marks, LEGEND, _COLORS, strict=True)
+            for mark, word, code in zip(marks, words, _COLORS, strict=False)
         )
         width = max(len(node.node) for node in fit.nodes)
         size = BAR_WIDTH if limit is None else max(10, min(BAR_WIDTH, limit - width - 13))
@@ -147,7 +167,10 @@ def table(title: str, fit: Fit, ascii_only: bool, color: bool, limit: int | None
             f"{node.visible_gib:.1f} GiB"
             for node in fit.nodes
         ]
-        parts += [f"In GiB:\n\n{columns(HEAD, rows(fit), limit)}", "\n".join([*bars, keys])]
+        parts += [
+            f"In GiB:\n\n{columns(head(fit), rows(fit), limit)}",
+            "\n".join([*bars, keys]),
+        ]
     parts += ["\n".join(verdict(fit)[1:])] if len(verdict(fit)) > 1 else []
     return "\n\n".join(parts) + "\n"
 
@@ -161,6 +184,7 @@ def parts_of(node: NodeMemory) -> tuple[float, ...]:
         requested,
         node.kv_room_gib - requested,
         max(0.0, node.system_gib),
+        node.beside_gib,
     )
 
 
@@ -177,7 +201,8 @@ def bars(fit: Fit) -> tuple[str, ...]:
     """A bar for each of the nodes that differ, below the legend of its marks."""
     rows = [(_named(names), node) for node, names in alike(fit.nodes)]
     width = max((len(names) for names, _ in rows), default=0)
-    keys = "  ".join(f"{mark} {word}" for mark, word in zip(_BLOCKS, LEGEND, strict=True))
+    words = legend(fit.nodes)
+    keys = "  ".join(f"{mark} {word}" for mark, word in zip(_BLOCKS, words, strict=False))
     drawn = (
         f"{names:{width}} {bar(node, ascii_only=False, color=False)} {node.visible_gib:.1f} GiB"
         for names, node in rows
@@ -233,7 +258,19 @@ def figures(fit: Fit) -> Row:
     )
 
 
-def _row(node: NodeMemory) -> Row:
+def _besides(each: Beside) -> str:
+    """What a setting takes beside the engine's share, in a sentence."""
+    how = {
+        "pinned": "beside the engine's share from the start",
+        "filled": "beside the engine's share that fills while it serves, up to that",
+        "moved": "of weights outside the engine's share",
+    }[each.taken]
+    size = f"{each.amount:g} times the room" if each.of_room else f"{each.amount / GIB:.1f} GiB"
+    name = f"{each.name}, by default" if each.is_default else each.name
+    return f"{size} {how}: {name}"
+
+
+def _row(node: NodeMemory, takes_more: bool) -> Row:
     return (
         node.node,
         f"{node.stage} ({node.layers} layers)",
@@ -242,6 +279,7 @@ def _row(node: NodeMemory) -> Row:
         f"{node.kv_requested_gib:.1f}",
         f"{node.kv_room_gib:.1f}",
         f"{node.headroom_gib:.1f}",
+        *([f"{node.beside_gib:.1f}"] if takes_more else []),
         f"{node.system_gib:.1f}",
     )
 

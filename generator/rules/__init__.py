@@ -25,6 +25,7 @@ from generator.rules import (
     flags,
     gateway,
     groups,
+    host_memory,
     images,
     management,
     memory,
@@ -90,6 +91,7 @@ MODULES = (
     speculation,
     container,
     images,
+    host_memory,
     offload,
     venv,
     advice,
@@ -98,7 +100,17 @@ MODULES = (
 # Names that rules may ask for besides the sections of the site file.
 _OWN = frozenset(
     (
-        *("fabric", "fit", "flags", "verdicts", "sources", "document", "secrets", "calibration"),
+        *(
+            "fabric",
+            "fit",
+            "fits",
+            "flags",
+            "verdicts",
+            "sources",
+            "document",
+            "secrets",
+            "calibration",
+        ),
         *("joined", "takes_proxy", "gateway", "is_behind_proxy", "service_ports"),
     )
 )
@@ -318,6 +330,11 @@ class _Facts:
         if declared.nodes is None or declared.model is None or declared.engine is None:
             return None
         return assess(declared.nodes, declared.model, declared.engine)
+
+    @property
+    def fits(self) -> Sequence[Fit]:
+        """The same, none if it is not known."""
+        return [self.fit] if self.fit else []
 
     @cached_property
     def front(self) -> DeclaredNode | None:

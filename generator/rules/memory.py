@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from generator.diagnostics import Proposal, Replace, Severity, listed
+from generator.diagnostics import KeyPath, Proposal, Replace, Severity, listed
 from generator.fit.assessment import Fit, NodeMemory, assess
 from generator.fit.calibration import Calibration
-from generator.fit.formulas import FREEZE_GIB, GIB, SYSTEM_BYTES
+from generator.fit.formulas import FREEZE_GIB, GIB, LEAST_BYTES, SYSTEM_BYTES
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WARNED, REFUSED = 0.85, 0.92
 _UTILIZATION = ("engine", "memory_utilization")
-_SYSTEM_GIB = SYSTEM_BYTES / GIB
+_SYSTEM_GIB, _LEAST_GIB = SYSTEM_BYTES / GIB, LEAST_BYTES / GIB
 _POOL = "kv-cache-memory-bytes"
 
 
@@ -30,7 +30,8 @@ def does_not_fit(
 
     The weights, what the engine needs besides them, and the KV cache of one sequence of
     `context_length` stay within the share of visible memory that `memory_utilization` gives the
-    engine, even if the engine needs as little as possible besides weights and cache (SG538). If a
+    engine, even if the engine needs as little as possible besides weights and cache (SG538). If the
+    size of the KV cache is given, it decides, and 8 GiB have to be left for the system. If a
     node does not state its visible memory, 121.6 GiB is assumed, which the 2026 releases of DGX OS
     show. 'sparkgen fit' shows the arithmetic.
 
@@ -56,8 +57,11 @@ def does_not_fit(
     if fit.state != "does not fit":
         return
     worst = fit.worst
-    if _POOL in engine.settings:
-        yield _fixed_cache(engine, fit, worst)
+    if fit.is_pinned:
+        yield _fixed_cache(model, engine, fit, worst)
+        return
+    if fit.crowded:
+        # SG688 names what takes it.
         return
     from generator.fit.alternatives import nearest_changes
 
@@ -127,9 +131,9 @@ def may_not_fit(
             f"what is computed, and {less}"
         )
     path, lack = model.path, _sum(fit)
-    if _POOL in engine.settings:
-        path, lack = engine.settings.path(_POOL), _too_much(worst)
-        sure = f", or {_fixed_cache(engine, fit, worst).help}"
+    if fit.is_pinned:
+        fixed = _fixed_cache(model, engine, fit, worst)
+        path, lack, sure = fixed.path, fixed.message, f", or {fixed.help}"
         changes = []
     else:
         changes = nearest_changes(nodes, model, engine, fit)
@@ -140,7 +144,7 @@ def may_not_fit(
         f"start it, and give what it prints to 'sparkgen fit SITE --measured LOG'{sure}",
         proposals=_proposals(changes),
         unsafe=True,
-        nodes=() if _POOL in engine.settings else (worst.node,),
+        nodes=() if fit.is_pinned else (worst.node,),
     )
 
 
@@ -180,15 +184,15 @@ def fits_newer_releases(
         worst = fit.worst
         needed, given = _apart(_need(fit), worst.share_gib)
         lack = f"{worst.node} needs {needed} and the engine has {given}"
-        if _POOL in engine.settings:
-            lack = _beside(worst)
+        if fit.is_pinned:
+            lack = _too_much(worst)
         unmeasured = next(node for node in nodes if not node.measured)
         yield Fault(
             "the model fits in the memory that newer releases of DGX OS show, and not in "
             f"{worst.visible_gib} GiB: {lack}",
             (*unmeasured.path, "visible_gib"),
             "write what MemTotal of /proc/meminfo says as 'visible_gib' of each node, in GiB",
-            nodes=() if _POOL in engine.settings else (worst.node,),
+            nodes=() if fit.is_pinned else (worst.node,),
         )
 
 
@@ -214,21 +218,13 @@ def _held(node: NodeMemory) -> float:
     return node.weights_gib + node.draft_gib + node.reserve_gib
 
 
-def _beside(node: NodeMemory) -> str:
-    """Why a KV cache of a fixed size is too large for a node."""
-    return (
-        f"a KV cache of {node.kv_room_gib:.1f} GiB does not fit beside weights and reserve of "
-        f"{_held(node):.1f} GiB and the {_SYSTEM_GIB:.0f} that the system needs"
-    )
-
-
 def _too_much(node: NodeMemory) -> str:
     """What a KV cache of a fixed size, everything besides it and the system need on a node."""
-    held = _held(node)
+    held = _held(node) + node.beside_gib
     return (
-        f"a KV cache of {node.kv_room_gib:.1f} GiB, weights and reserve of {held:.1f} and the "
-        f"{_SYSTEM_GIB:.0f} that the system needs are {node.kv_room_gib + held + _SYSTEM_GIB:.1f} "
-        f"GiB of {node.visible_gib:.1f}"
+        f"a KV cache of {node.kv_room_gib:.1f} GiB, {held:.1f} besides it and the "
+        f"{_LEAST_GIB:.0f} without which the system freezes are "
+        f"{node.kv_room_gib + held + _LEAST_GIB:.1f} GiB of {node.visible_gib:.1f}"
     )
 
 
@@ -248,24 +244,32 @@ def _proposals(changes: Sequence["Change"]) -> tuple[Proposal, ...]:
     return tuple((Replace(change.path, change.value),) for change in changes)
 
 
-def _fixed_cache(engine: DeclaredEngine, fit: Fit, worst: NodeMemory) -> Fault:
+def pinned_path(model: DeclaredModel, engine: DeclaredEngine) -> KeyPath:
+    """The place of the size that a site gives the KV cache."""
+    return ("model", "kv_cache_memory") if model.kv_cache_memory else engine.settings.path(_POOL)
+
+
+def _less(model: DeclaredModel, node: NodeMemory) -> str:
+    """The largest KV cache that leaves the system of a node what it should have."""
+    most = int(node.visible_gib - _SYSTEM_GIB - node.beside_gib - _held(node))
+    unit = "" if model.kv_cache_memory else "G"
+    return f"leave it out, or write at most {most}{unit}" if most > 0 else "leave it out"
+
+
+def _fixed_cache(
+    model: DeclaredModel, engine: DeclaredEngine, fit: Fit, worst: NodeMemory
+) -> Fault:
     """The KV cache's fixed size is too small for one sequence, or too large for the node."""
-    held = _held(worst)
-    most = max(0, int(worst.visible_gib - _SYSTEM_GIB - held))
-    path = engine.settings.path(_POOL)
+    path = pinned_path(model, engine)
     if worst.headroom_gib < 0:
         return Fault(
             f"a KV cache of {worst.kv_room_gib:.1f} GiB is too small for one sequence of "
             f"{fit.context} tokens, which takes {worst.kv_one_gib:.1f} on {worst.node}",
             path,
-            f"leave it out, or write at most {most}G",
+            _less(model, worst),
             nodes=(worst.node,),
         )
-    return Fault(
-        _beside(worst),
-        path,
-        f"leave it out, or write at most {most}G" if most else "leave it out",
-    )
+    return Fault(_too_much(worst), path, _less(model, worst))
 
 
 @rule("SG534", unless="SG222 SG501 SG503 SG504 SG510 SG511 SG603", depends_on="model")
@@ -501,7 +505,7 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG525", Severity.WARNING, unless="SG222 SG520 SG523 SG524 SG537 SG538", depends_on="model")
 def little_for_the_system(
-    nodes: Sequence[DeclaredNode], engine: DeclaredEngine, fit: Fit
+    model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
     """16 GiB of each node are left for the system.
 
@@ -532,13 +536,21 @@ def little_for_the_system(
     if not fit.nodes:
         return
     least = min(fit.nodes, key=lambda node: node.system_gib)
+    left = least.system_gib + least.beside_gib
     # The figures are rounded to two decimals.
-    if least.system_gib < _SYSTEM_GIB - 0.01:
-        kept = 1 - (_SYSTEM_GIB - least.system_gib) / least.share_gib
+    if left >= _SYSTEM_GIB - 0.01:
+        return
+    message = (
+        f"{left:.1f} GiB of {least.node} are left to the system, which needs {_SYSTEM_GIB:.0f}"
+    )
+    if fit.is_pinned:
+        path = pinned_path(model, engine)
+        yield Fault(message, path, _less(model, least), nodes=(least.node,))
+    else:
+        kept = 1 - (_SYSTEM_GIB - left) / least.share_gib
         enough = int(engine.memory_utilization * kept * 100) / 100
         yield Fault(
-            f"{least.system_gib:.1f} GiB of {least.node} are left to the system, which needs "
-            f"{_SYSTEM_GIB:.0f}",
+            message,
             _UTILIZATION,
             f"write 'memory_utilization: {enough}' or less",
             proposals=((Replace(_UTILIZATION, enough),),),

@@ -1,15 +1,14 @@
 """Rules about a KV cache that is kept on disk."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release, version
 from generator.diagnostics import listed, removal
 from generator.engines import ENGINES
-from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.models.architecture import shape
 from generator.rules.registry import Fault, rule
-from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 _PATH = ("model", "kv_offload")
 
@@ -164,52 +163,3 @@ def kv_offload_configured_twice(model: DeclaredModel, engine: DeclaredEngine) ->
                 proposals=removal(path),
                 unsafe=True,
             )
-
-
-@rule("SG688", unless="SG523 SG678")
-def buffer_beside_the_engine(
-    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
-) -> Iterator[Fault]:
-    """The buffer of a KV cache on disk leaves the system enough memory.
-
-    Blocks pass through host memory, which on a Spark is the same memory: the buffer comes on top of
-    the engine's share. Nodes freeze with less than 8 GiB left.
-
-    Source: community reports (guardkit: frozen at 113 GiB used).
-
-    Bad:
-        topology:
-          kind: single
-        model:
-          name: gpt-oss-120b
-          kv_offload: {path: /srv/kv, gib: 400, buffer_gib: 24}
-        engine:
-          version: 0.33.0
-
-    Good:
-        topology:
-          kind: single
-        model:
-          name: gpt-oss-120b
-          kv_offload: {path: /srv/kv, gib: 400, buffer_gib: 8}
-        engine:
-          version: 0.33.0
-    """
-    if not model.kv_offload:
-        return
-    tightest = min(nodes, key=lambda node: node.visible_gib)
-    rest = tightest.visible_gib * (1 - engine.memory_utilization)
-    buffer = model.kv_offload.buffer_gib
-    if rest - buffer < _LEFT_GIB:
-        most = int(rest - _LEFT_GIB)
-        yield Fault(
-            f"the engine's share and a buffer of {buffer} GiB leave the system of {tightest.name} "
-            f"{max(rest - buffer, 0.0):.1f} GiB, and it needs {_LEFT_GIB:.0f}",
-            (*_PATH, "buffer_gib"),
-            f"write {most} or less" if most > 0 else "write a smaller 'engine.memory_utilization'",
-            nodes=(tightest.name,),
-        )
-
-
-# Half of what the default share leaves, since the engine need not use all of its share.
-_LEFT_GIB = SYSTEM_BYTES / GIB / 2

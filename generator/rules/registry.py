@@ -80,7 +80,7 @@ class Rule:
 
 
 # Sections that each group has for itself.
-_OF_SERVING = frozenset(("model", "engine", "fit", "flags", "verdicts", "sources"))
+_OF_SERVING = frozenset(("model", "engine", "fit", "fits", "flags", "verdicts", "sources"))
 # Sections that are known for a version of the engine alone.
 _OF_VERSION = frozenset(("flags", "verdicts"))
 

@@ -17,6 +17,7 @@ from generator.diagnostics import (
 )
 from generator.engines import ENGINES
 from generator.fit.assessment import Fit, assess, held_share
+from generator.fit.beside import beside
 from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.models.architecture import shape
 from generator.records import replace
@@ -220,7 +221,9 @@ def _shares(
 
 def _fit(group: DeclaredGroup, nodes: Nodes) -> Fit | None:
     """How a group's model fits, if the memory that its engine takes depends on it."""
-    if not group.model or not group.engine or not has_tokens(group.engine):
+    if not group.model or not group.engine:
+        return None
+    if not has_tokens(group.engine) and not beside(group.model, group.engine):
         return None
     by_name = {node.name: node for node in nodes}
     return assess([by_name[name] for name in group.nodes], group.model, group.engine)
@@ -343,20 +346,22 @@ def folder_of_two_groups(groups: Groups) -> Iterator[Fault]:
           - name: chat
             nodes: [spark1]
             model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv, gib: 200}}
+            engine: {memory_utilization: 0.3}
           - name: small
             nodes: [spark1]
             model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv, gib: 100}}
-            engine: {port: 8001}
+            engine: {port: 8001, memory_utilization: 0.3}
 
     Good:
         groups:
           - name: chat
             nodes: [spark1]
             model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv/chat, gib: 200}}
+            engine: {memory_utilization: 0.3}
           - name: small
             nodes: [spark1]
             model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv/small, gib: 100}}
-            engine: {port: 8001}
+            engine: {port: 8001, memory_utilization: 0.3}
     """
     taken: dict[tuple[str, str], DeclaredGroup] = {}
     for group in groups:

@@ -142,7 +142,7 @@ def cables(found: Iterable[Cable], width: int | None = None) -> str:
 
 
 def _memory(fit: Fit, width: int | None) -> str:
-    nodes = [columns(fit_table.HEAD, fit_table.rows(fit), width)] if fit.nodes else []
+    nodes = [columns(fit_table.head(fit), fit_table.rows(fit), width)] if fit.nodes else []
     return "\n\n".join([*nodes, f"Memory in GiB: {fit_table.verdict(fit)[0]}"])
 
 

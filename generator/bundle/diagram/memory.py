@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from generator.bundle.diagram.shapes import Text
 from generator.fit.assessment import Fit, NodeMemory
-from generator.fit.table import LEGEND, alike, parts_of
+from generator.fit.table import alike, legend, parts_of
 from generator.origin import Origin
 from generator.records import record
 
@@ -75,7 +75,7 @@ def picture(name: str, fit: Fit) -> MemoryPicture:
         texts.append(Text(f"{node.visible_gib:.1f}", edge + 8, base, "small"))
     y = _HEAD + len(rows) * _ROW + 8
     x = _MARGIN
-    for kind, word in enumerate(LEGEND):
+    for kind, word in enumerate(legend(fit.nodes)):
         parts.append(Part(x, y, 14, kind))
         texts.append(Text(word, x + 20, y + 17, "small"))
         x += 40 + 7 * len(word)
@@ -103,6 +103,6 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _summary(node: NodeMemory, names: Sequence[str]) -> str:
-    sizes = zip(LEGEND, parts_of(node), strict=True)
+    sizes = zip(legend([node]), parts_of(node), strict=False)
     held = ", ".join(f"{word} {size:.1f}" for word, size in sizes)
     return f"{_names(names)}: {held} of {node.visible_gib:.1f} GiB"
