@@ -100,7 +100,7 @@ def check_image(pair: Pair) -> None:
         assert inspected(machine)["Config"]["Image"] == "tiny-own:1"
         assert machine.run("docker", "exec", ENGINE, "cat", "/opt/built").stdout == "built\n"
         images.add(machine.run("docker", "image", "inspect", template, "tiny-own:1").stdout)
-        output = machine.run("/var/bundle/verify.sh").stdout
+        output = machine.run("/var/bundle/verify.py").stdout
         assert (
             "\nOK    image             tiny-own:1, built from the files of the bundle\n" in output
         )

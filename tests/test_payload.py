@@ -1,6 +1,5 @@
 """The payload: files copied into every bundle, checked once, at their source."""
 
-import os
 import re
 import subprocess
 import sys
@@ -8,6 +7,7 @@ from collections import Counter
 
 import pytest
 from bundles import BUNDLES, Bundle
+from node_programs import loaded
 from programs import require
 
 from generator.bundle.payload import FOLDER, original
@@ -122,7 +122,6 @@ MEANT = {
     "node/opt/sparkgen/nccl-test.sh": ["mpirun"],
     "node/opt/sparkgen/ray.sh": ["python3"],
     "node/opt/sparkgen/ssh-keys.sh": ["ssh", "ssh"],
-    "node/verify.sh": ["ib_write_bw"],
 }
 SUBSTITUTION = r"\$\((?:[^()]|\([^()]*\))*\)"
 QUOTED = re.compile(rf"'[^']*'|\"(?:{SUBSTITUTION}|\\\\.|[^\"\\\\])*\"")
@@ -182,12 +181,11 @@ COUNTED = {
 @pytest.mark.parametrize("site", COUNTED)
 def test_verify_counts_tokens_of_each_engine(site: str) -> None:
     metrics, total = COUNTED[site]
-    facts = (ROOT / "out" / site / "spark1/etc/sparkgen/node.env").read_text()
-    names = re.search(r"^TOKEN_COUNTERS=(.*)$", facts, re.MULTILINE)
-    (function,) = re.findall(r"^tokens\(\) \{\n.*?^\}\n", text("node/verify.sh"), re.DOTALL | re.M)
-    script = f'bounded() {{ printf "# TYPE a counter\\n%s" "$metrics"; }}\n{function}tokens'
-    env = {"PATH": os.environ["PATH"], "metrics": metrics, "health_url": "http://10.0.0.11:8000"}
-    env["token_counters"] = names[1] if names else ""
-    done = subprocess.run(["bash", "-uc", script], env=env, capture_output=True, text=True)
-    assert (done.stdout.rstrip("\n"), done.stderr) == (total, "")
-    assert bool(names) == bool(total)
+    verify = loaded("node/verify.py")
+    folder, said = (
+        ROOT / "out" / site / "spark1",
+        verify.Answer(True, f"# TYPE a counter\n{metrics}"),
+    )
+    (engine,) = verify.Node(folder, verify.Options(), run=lambda *words: said).engines
+    found = verify.total(engine.counted(), engine.facts.one("TOKEN_COUNTERS"))
+    assert found == (float(total) if total else None)

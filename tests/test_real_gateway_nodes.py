@@ -25,7 +25,7 @@ ENGINE = f"llama.cpp {llama_cpp.VERSION.partition('.')[0]}, behind the gateway i
 SECONDS = 300
 RESTART, MINUTE = 30, 60
 CONTAINERS = ("sparkgen-gateway", "sparkgen-proxy")
-# What verify.sh reports on a machine that is not a Spark.
+# What verify.py reports on a machine that is not a Spark.
 HARDWARE = {"os", "driver", "time", "nvidia-runtime", "cdi", "memlock", "hca", "disk"}
 
 
@@ -76,7 +76,7 @@ def test_containers_are_as_written(site: Site) -> None:
 @pytest.mark.parametrize("name", ["spark1", REPLICA, GATEWAY])
 def test_verify(name: str, site: Site) -> None:
     """The only fault is that the machine is not a Spark."""
-    output = site.machines[name].run("/var/bundle/verify.sh").stdout
+    output = site.machines[name].run("/var/bundle/verify.py").stdout
     words = [line.split() for line in output.splitlines()]
     assert {line[1] for line in words if line and line[0] == "FAIL"} <= HARDWARE
     passed = {line[1] for line in words if line and line[0] == "OK"}

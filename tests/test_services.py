@@ -507,7 +507,7 @@ def test_exporters(folder: NodeFolder, tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", nodes_with("monitoring"), ids=str)
 def test_node_compares_itself_with_its_bundle(folder: NodeFolder, tmp_path: Path) -> None:
     tree = folder.copy(tmp_path)
-    assert (tree / "opt/sparkgen/verify.sh").read_bytes() == (tree / "verify.sh").read_bytes()
+    assert (tree / "opt/sparkgen/verify.py").read_bytes() == (tree / "verify.py").read_bytes()
     units = tree / "etc/systemd/system"
     service = (units / "sparkgen-verify.service").read_text()
     exporter = composed_services(tree, "sparkgen-monitoring", "/opt/sparkgen/monitoring.yaml")

@@ -108,7 +108,7 @@ class Cluster:
         stand_ins.add("sleep", "#!/bin/sh\nexit 0\n")
         for node in NODES:
             (self.calls / node / "sparkgen-bundle").mkdir(parents=True)
-            verify = self.calls / node / "sparkgen-bundle/verify.sh"
+            verify = self.calls / node / "sparkgen-bundle/verify.py"
             verify.write_text(VERIFY)
             verify.chmod(0o755)
             for name in NAMES:
@@ -331,7 +331,7 @@ def test_first_installation_enables_the_active_one(tmp_path: Path) -> None:
         ("chat", "chat", {"chat": "OK", "coder": "OK", "tiny": "OK"}),
         ("coder", "coder", {"chat": "SKIP", "coder": "OK", "tiny": "OK"}),
         ("coder", "chat", {"chat": "FAIL", "coder": "FAIL", "tiny": "OK"}),
-        ("none", "chat", {"chat": "SKIP", "coder": "OK", "tiny": "OK"}),
+        ("none", "chat", {"chat": "FAIL", "coder": "OK", "tiny": "OK"}),
     ],
 )
 def test_verify_reports_alternatives(

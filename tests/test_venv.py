@@ -1,11 +1,11 @@
-"""An engine without a container: its unit, its start, verify.sh's checks, and what is refused."""
+"""An engine without a container: its unit, its start, verify.py's checks, and what is refused."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 from bundles import NODES, NodeFolder, on_node
+from node_programs import loaded
 from programs import require
 from stand_ins import StandIns
 
@@ -83,26 +83,15 @@ def test_login_gets_what_only_root_may_read(tmp_path: Path) -> None:
     ],
 )
 def test_verify_compares_the_release(installed: str, line: str, tmp_path: Path) -> None:
-    text = (FOLDERS[0].copy(tmp_path) / "verify.sh").read_text()
-    functions = re.findall(
-        r"^(?:package_version|check_venv)\(\) \{.*?^\}\n", text, re.MULTILINE | re.DOTALL
-    )
-    assert len(functions) == 2
-    for name in ("vllm", "python3"):
-        program = tmp_path / f"venv/bin/{name}"
-        program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text(f"#!/bin/sh\necho {installed}\n")
-        program.chmod(0o755)
-    script = f"""\
-bounded() {{ "$@"; }}
-ok() {{ echo ok "$1" "$2"; }}
-fail() {{ echo fail "$1" "$2"; }}
-venv={tmp_path}/venv package=vllm release=0.33.0
-{"".join(functions)}
-check_venv
-"""
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == line.replace("VENV", f"{tmp_path}/venv") + "\n"
+    verify = loaded("node/verify.py")
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    (tmp_path / "venv/bin/vllm").touch(0o755)
+    node = verify.Node(FOLDERS[0].path, verify.Options(), run=lambda *words: answer)
+    answer = verify.Answer(bool(installed), installed)
+    (engine,) = node.engines
+    engine.venv, engine.release = f"{tmp_path}/venv", "0.33.0"
+    found = verify.virtual_environment(node, engine)
+    assert f"{found.status.lower()} venv {found.found}" == line.replace("VENV", engine.venv)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""verify.sh tells a healthy node from a faulty one: one line for each fault, with its remedy.
+"""verify.py tells a healthy node from a faulty one: one line for each fault, with its remedy.
 
 The node is a separate file system and host name, with stand-ins for everything that is not a file.
 Links, addresses and pings are the kernel's own in the network of the last part.
@@ -9,15 +9,19 @@ import os
 import re
 import shutil
 import stat
+import struct
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
+import yaml
 from bundles import BUNDLES, NODES, NodeFolder, covering, links
 from cluster import cables
 from programs import require, require_root
@@ -47,6 +51,7 @@ Answers = dict[str, dict[str, str]]
 
 
 CLOCK = "--query-gpu=clocks.current.graphics*"
+THROTTLING = "--query-gpu=clocks_event_reasons.active*"
 
 
 @dataclass
@@ -95,7 +100,7 @@ class Machine:
         return f"overlay /mnt overlay lowerdir={tree}:/ 0 0\n" + "".join(binds)
 
     def command(self, *options: str, user: str = "", folder: str = BUNDLE) -> list[str]:
-        """Run verify.sh of the copied folder, or the installed one."""
+        """Run verify.py of the copied folder, or the installed one."""
         for program, answers in self.answers.items():
             self.write(f"stand-ins/{program}", stand_in(answers), 0o755)
         table = self.tree.parent / f"{self.folder.name}.mounts"
@@ -104,18 +109,18 @@ class Machine:
         env = {"PATH": path, "HOME": "/home/nvidia", "TMPDIR": "/tmp", **self.env}
         drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if user else []
         start = ["unshare", "--mount", "--uts", "sh", "-c", _ROOT, "sh", str(table)]
-        shell = ["env", "-i", *(f"{name}={value}" for name, value in env.items()), "bash"]
-        return [*start, self.folder.name, *drop, *shell, f"/{folder}/verify.sh", *options]
+        shell = ["env", "-i", *(f"{name}={value}" for name, value in env.items())]
+        return [*start, self.folder.name, *drop, *shell, f"/{folder}/verify.py", *options]
 
     def run(
         self, *options: str, user: str = "", folder: str = BUNDLE
     ) -> subprocess.CompletedProcess[str]:
-        """Run verify.sh to its end."""
+        """Run verify.py to its end."""
         command = self.command(*options, user=user, folder=folder)
         return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
     def lines(self, *options: str, user: str = "", folder: str = BUNDLE) -> dict[str, str]:
-        """The results of verify.sh by check; its last line and exit status must match."""
+        """The results of verify.py by check; its last line and exit status must match."""
         done = self.run(*options, user=user, folder=folder)
         assert done.stderr == ""
         return parsed(done)
@@ -174,14 +179,14 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     shutil.copytree(folder.path, tree / BUNDLE)
     for copied in (tree / BUNDLE / "etc/netplan").glob("*.yaml"):
         copied.chmod(0o644)
-    for name in ("verify.sh", "SHA256SUMS"):
+    for name in ("verify.py", "SHA256SUMS"):
         (tree / name).unlink()
     host.write("etc/dgx-release", DGX_RELEASE)
     loopback = f"127.0.0.1 localhost\n127.0.1.1 {node.name}\n"
     fabric_hosts = tree / "etc/sparkgen/hosts"
     host.write("etc/hosts", loopback + (fabric_hosts.read_text() if fabric_hosts.exists() else ""))
     (tree / "etc/netplan").mkdir(exist_ok=True)
-    host.write("meminfo", "MemTotal: 127000000 kB\nMemAvailable: 120000000 kB\n")
+    host.write("meminfo", MEMORY)
     if folder.secrets:
         (tree / "etc/sparkgen/secrets.env").chmod(0o600)
     place_model(host)
@@ -207,7 +212,11 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
             "'image inspect --format {{json .RootFS.Layers}} '*": '["sha256:1"]\\n',
             "'image inspect --format {{index .Config.Labels'*": built + "\\n",
         },
-        "nvidia-smi": {"*": "NVIDIA GB10, 580.142\\n", CLOCK: "208\\n"},
+        "nvidia-smi": {
+            "*": "NVIDIA GB10, 580.142\\n",
+            CLOCK: "208\\n",
+            THROTTLING: "0x0000000000000001, 0, 208\\n",
+        },
         "srun": {"--mpi=list": "MPI plugin types are...\\n\\tpmix\\n", "--help": SRUN_HELP},
         "squeue": {"*": ""},
         "timedatectl": {"*": "yes\\n"},
@@ -216,7 +225,7 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
             "'is-enabled ufw'": "enabled\\n",
             "'is-active fail2ban'": "active\\n",
         },
-        "ufw": {"status": "Status: active\\n", "'show added'": UFW},
+        "ufw": {"status": "Status: active\\n", "'show added'": rules(host)},
         "fail2ban-client": {"'status sshd'": "Status for the jail: sshd\\n"},
         "lldpcli": {"'-f keyvalue show neighbors'": neighbours(host)},
         "journalctl": {"*": KERNEL_LOG},
@@ -234,7 +243,20 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     return host
 
 
-UFW = "Added user rules:\\nufw allow from 10.0.0.0/24 comment 'sparkgen'\\n"
+MEMORY = """\
+MemTotal:       127000000 kB
+MemAvailable:   120000000 kB
+SwapTotal:       16777212 kB
+SwapFree:        16777212 kB
+"""
+
+
+def rules(host: Machine) -> str:
+    """The rules of the bundle, as ufw shows them."""
+    file = host.folder.path / "etc/sparkgen/firewall.rules"
+    lines = file.read_text().splitlines() if file.exists() else []
+    own = (f"ufw {line} comment \\'sparkgen\\'\\n" for line in lines if not line.startswith("#"))
+    return "Added user rules:\\n" + "".join(own).replace("\\'", "'")
 
 
 def addresses(host: Machine) -> str:
@@ -299,7 +321,7 @@ def place_sshd(host: Machine) -> None:
 
 SSHD = "etc/ssh/sshd_config.d/40-sparkgen.conf"
 
-# The part of it that verify.sh reads.
+# The part of it that verify.py reads.
 CDI = """\
 kind: nvidia.com/gpu
 containerEdits:
@@ -332,12 +354,17 @@ def unit(
     entered: int = -3600,
     restarts: int = 2,
 ) -> str:
-    """The output of systemctl for the unit, which became active at a time relative to now, in s."""
+    """The output of systemctl for the unit, which became active at a time relative to now, in s.
+
+    One that is not started has not been since boot.
+    """
     uptime = float(Path("/proc/uptime").read_text().split()[0])
+    if active == "inactive":
+        entered = -int(uptime + 1)
     return (
         f"LoadState={load}\\nActiveState={active}\\nSubState={sub}\\nUnitFileState={file}\\n"
         f"NeedDaemonReload={reload}\\nNRestarts={restarts}\\nResult=exit-code\\n"
-        f"ActiveEnterTimestampMonotonic={int((uptime + entered) * 1e6)}\\n"
+        f"ActiveEnterTimestampMonotonic={max(0, int((uptime + entered) * 1e6))}\\n"
     )
 
 
@@ -368,18 +395,19 @@ def place_model(host: Machine) -> None:
     """Two shards as huggingface_hub keeps them, and folders of the site's own."""
     model = host.folder.site.parts[0].model
     for file in model.files if host.folder.node.is_head else ():
-        host.write(file[1:], "weights\n")
+        host.write(file[1:], "").write_bytes(gguf())
     for folder in model.folders:
-        host.write(f"{folder[1:]}/config.json", "{}\n")
-        host.write(f"{folder[1:]}/model.safetensors", "weights\n")
+        for name in ("config.json", "tokenizer.json"):
+            host.write(f"{folder[1:]}/{name}", "{}\n")
+        (host.tree / folder[1:] / "model.safetensors").write_bytes(safetensors("a"))
     for source in model.downloads:
         revision = model.revision if source == model.source else None
         cache = f"{host.folder.member.env['HF_HUB_CACHE'][1:]}/models--{source.replace('/', '--')}"
         host.write(f"{cache}/refs/{revision or 'main'}", COMMIT)
         snapshot = host.tree / cache / "snapshots" / COMMIT
         snapshot.mkdir(parents=True)
-        for name, text in MODEL_FILES.items():
-            host.write(f"{cache}/blobs/{name}.blob", text)
+        for name, data in MODEL_FILES.items():
+            host.write(f"{cache}/blobs/{name}.blob", "").write_bytes(data)
             (snapshot / name).symlink_to(f"../../blobs/{name}.blob")
 
 
@@ -406,16 +434,43 @@ def place_vocabularies(host: Machine) -> None:
     sums.write_text(sums.read_text().replace(was, new))
 
 
+def safetensors(*names: str, data: bytes = b"weights\n") -> bytes:
+    """A file with a tensor of 8 bytes for each name."""
+    header = {
+        name: {"dtype": "U8", "shape": [8], "data_offsets": [8 * index, 8 * index + 8]}
+        for index, name in enumerate(names)
+    }
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data * len(names)
+
+
+def gguf(*, tokens: int = 3, data: bytes = b"w" * 288) -> bytes:
+    """A file with a list of strings, and two tensors of 64 values in Q8_0 and F16."""
+
+    def text(word: str) -> bytes:
+        return struct.pack("<Q", len(word)) + word.encode()
+
+    pairs = text("general.alignment") + struct.pack("<II", 4, 64)
+    pairs += text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, tokens)
+    pairs += b"".join(text(f"t{index}") for index in range(tokens))
+    tensors = text("a") + struct.pack("<IQIQ", 1, 64, 8, 0)
+    tensors += text("b") + struct.pack("<IQQIQ", 2, 32, 2, 1, 128)
+    head = b"GGUF" + struct.pack("<IQQ", 3, 2, 2) + pairs + tensors
+    return head + bytes(-len(head) % 64) + data[: 128 + 128]
+
+
+ONE = safetensors("a")
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 MODEL_FILES = {
-    "config.json": "{}\n",
+    "config.json": b"{}\n",
+    "tokenizer.json": b'{"version": "1.0"}\n',
     "model.safetensors.index.json": json.dumps(
         {
             "metadata": {"total_size": 16},
             "weight_map": dict(zip(("a", "b"), SHARDS, strict=True)),
         }
-    ),
-    **dict.fromkeys(SHARDS, "weights\n"),
+    ).encode(),
+    **{shard: safetensors(name) for name, shard in zip(("a", "b"), SHARDS, strict=True)},
 }
 
 
@@ -464,20 +519,75 @@ def mesh(memory: Path) -> Machine:
     return machine(MESH, memory)
 
 
-def running(host: Machine, health: str = "healthy") -> None:
-    """Let the engine be running."""
+def running(host: Machine, health: str = "healthy", **changed: object) -> None:
+    """Let the engine be running, as its Compose file describes it but for what is changed."""
     host.answers["systemctl"]["*"] = unit("active", "enabled")
-    host.answers["docker"]["'inspect --format {{if .State.Running}}'*"] = f"{CONTAINER}\\n"
-    host.answers["docker"]["'ps --no-trunc --quiet --filter name=^sparkgen-'"] = f"{CONTAINER}\\n"
-    host.answers["docker"]["'inspect --format {{if .State.Health}}'*"] = f"{health}\\n"
+    container = described(host, health)
+    container["Mounts"] = [
+        m for m in container["Mounts"] if m["Destination"] != changed.get("lost")
+    ]
+    for place, value in changed.items():
+        section, _, name = place.partition("_")
+        if name:
+            container[section][name] = value
+    docker = host.answers["docker"]
+    docker["'inspect sparkgen-engine'"] = json.dumps([container]).replace("\\", "\\\\")
+    docker["'image inspect sha256:'*"] = json.dumps([{"Config": {"Env": ["PATH=/usr/bin"]}}])
+    docker["'ps --no-trunc --quiet --filter name=^sparkgen-'"] = f"{CONTAINER}\\n"
     host.answers["curl"] = {"*": ""}
+
+
+def described(host: Machine, health: str) -> dict[str, Any]:
+    """The engine's container, as `docker inspect` shows it."""
+    text = (host.tree / "opt/sparkgen/compose.yaml").read_text().replace("$$", "$")
+    service = yaml.safe_load(text)["services"]["engine"]
+    variables = ["PATH=/usr/bin"]
+    for file in service["env_file"]:
+        lines = (host.tree / file[1:]).read_text().splitlines()
+        variables += [line for line in lines if line and not line.startswith("#")]
+    variables += [f"{name}={value}" for name, value in service.get("environment", {}).items()]
+    return {
+        "Id": CONTAINER,
+        "Image": IMAGE_ID,
+        "State": {
+            "Running": True,
+            "StartedAt": datetime.now(UTC).isoformat().replace("+00:00", "123Z"),
+            "Health": {"Status": health} if health else None,
+        },
+        "Config": {
+            "Image": service["image"],
+            "Entrypoint": service["entrypoint"],
+            "Cmd": service["command"],
+            "Env": variables,
+        },
+        "HostConfig": {
+            "ShmSize": int(service["shm_size"].removesuffix("gb")) << 30,
+            "NetworkMode": service["network_mode"],
+            "IpcMode": service["ipc"],
+            "CapAdd": [f"CAP_{name}" for name in service["cap_add"]],
+            "SecurityOpt": service["security_opt"],
+            "Ulimits": [
+                {"Name": name, "Soft": limit["soft"], "Hard": limit["hard"]}
+                for name, limit in service["ulimits"].items()
+            ],
+        },
+        "Mounts": [
+            {
+                "Type": "bind",
+                "Source": mount["source"],
+                "Destination": mount["target"],
+                "RW": not mount.get("read_only", False),
+            }
+            for mount in service["volumes"]
+        ],
+    }
 
 
 # All is well
 
 
 def parts(folder: NodeFolder) -> set[object]:
-    """What verify.sh looks at: files, the engine, the topology, and which node it is."""
+    """What verify.py looks at: files, the engine, the topology, and which node it is."""
     site, node = folder.site, folder.node
     return {*folder.modes, site.engine.title, (site.kind, len(node.interfaces), node.is_head)}
 
@@ -512,10 +622,9 @@ def test_folder_without_its_facts(mesh: Machine) -> None:
 def test_running_engine(mesh: Machine) -> None:
     running(mesh)
     mesh.answers["ss"]["*:8000"] = 'LISTEN 0 4096 *:8000 *:* users:(("vllm",pid=1,fd=5))\\n'
-    # What the kernel would say of the container's process; other questions are for the real grep.
-    query = f"-qsF {CONTAINER} /proc/1/cgroup"
-    grep = f'#!/bin/bash\n[[ $* == "{query}" ]] || exec {shutil.which("grep")} "$@"\n'
-    mesh.write("stand-ins/grep", grep, 0o755)
+    # What the kernel says of process 1 is taken for the container's ID.
+    group = Path("/proc/1/cgroup").read_text().partition("\n")[0]
+    mesh.answers["docker"]["'ps --no-trunc --quiet --filter name=^sparkgen-'"] = f"{group}\\n"
     lines = mesh.lines()
     assert lines["unit engine"] == "OK active, enabled, 2 restarts"
     assert lines["api"].startswith("OK http://10.0.0.11:8000 ")
@@ -610,7 +719,7 @@ def test_pinned_image(memory: Path) -> None:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done to a healthy node, and what verify.sh then says: the fault and its remedy."""
+    """What is done to a healthy node, and what verify.py then says: the fault and its remedy."""
 
     check: str
     found: str
@@ -706,7 +815,7 @@ FAULTS = (
     ),
     Fault(
         "bundle",
-        "etc/sparkgen/hosts: FAILED",
+        "etc/sparkgen/hosts differs",
         "copy the folder spark1 of the bundle here again",
         lambda m: [
             m.edit(f"{BUNDLE}/etc/sparkgen/hosts", "do not edit", "edit"),
@@ -715,24 +824,23 @@ FAULTS = (
     ),
     Fault(
         "bundle",
-        "sha256sum: etc/sparkgen/hosts: No such file or directory",
+        "etc/sparkgen/hosts is missing",
         "copy the folder spark1 of the bundle here again",
         removes(f"{BUNDLE}/etc/sparkgen/hosts"),
         skipped=("hosts", "cabling"),
     ),
     Fault(
         "bundle",
-        "sha256sum: SHA256SUMS: No such file or directory",
+        "SHA256SUMS is missing or empty",
         "copy the folder spark1 of the bundle here again",
         removes(f"{BUNDLE}/SHA256SUMS"),
         skipped=("files",),
     ),
     Fault(
         "bundle",
-        "sha256sum: opt/sparkgen/wait-fabric.sh: No such file or directory",
+        "opt/sparkgen/wait-fabric.sh is missing",
         "copy the folder spark1 of the bundle here again",
         removes(f"{BUNDLE}/opt/sparkgen/wait-fabric.sh"),
-        skipped=("cabling", *(f"peers {half}" for half in ("p0.h0", "p0.h1", "p1.h0", "p1.h1"))),
     ),
     Fault(
         "files",
@@ -980,9 +1088,15 @@ FAULTS = (
     ),
     Fault(
         "model",
-        f"{MESH.part.model.source}, revision main, is not in ",
+        f"refs/main of {MESH.part.model.source} leads to {COMMIT[:12]}, which is not here",
         f"hf download {MESH.part.model.source}",
         removes(SNAPSHOT),
+    ),
+    Fault(
+        "model",
+        f"{MESH.part.model.source}, revision main, is not in ",
+        f"hf download {MESH.part.model.source}",
+        removes(str(Path(SNAPSHOT).parent.parent)),
     ),
     Fault(
         "model",
@@ -998,9 +1112,9 @@ FAULTS = (
     ),
     Fault(
         "model",
-        f"the weights in /{SNAPSHOT} have 12 bytes, and their index says 16",
+        f"/{SNAPSHOT}/{SHARDS[0]} has {len(ONE) - 1} bytes, and its header says {len(ONE)}",
         "hf download",
-        lambda m: m.write(f"{SNAPSHOT}/../../blobs/{SHARDS[0]}.blob", "cut\n"),
+        lambda m: (m.tree / SNAPSHOT / SHARDS[0]).resolve().write_bytes(ONE[:-1]),
     ),
     Fault(
         "model",
@@ -1039,7 +1153,7 @@ FAULTS = (
         "memory",
         f"76.3 GiB available, {MESH.part.engine.memory_utilization} of 119.7 GiB planned",
         "stop what uses memory",
-        writes("meminfo", "MemAvailable: 80000000 kB\n"),
+        writes("meminfo", MEMORY.replace("120000000", "80000000")),
     ),
     Fault(
         "nccl.conf",
@@ -1159,6 +1273,7 @@ FAULTS = (
         "root can't read the kernel's log; run this with sudo. Hot-plug is off",
         "",
         answer("journalctl", ""),
+        skipped=("kernel-log",),
         status="SKIP",
     ),
     Fault(
@@ -1461,6 +1576,200 @@ def test_api(mesh: Machine) -> None:
         assert changed(before, after) == {"api"}
 
 
+# What runs, and what was not seen before
+
+
+def container(place: str, value: object) -> Callable[[Machine], None]:
+    """The engine runs with something else than the bundle says."""
+    return lambda m: running(m, **{place: value})
+
+
+def without(m: Machine, place: str, word: str) -> list[str]:
+    """A list of the container as it should be, without an entry."""
+    section, _, name = place.partition("_")
+    return [one for one in described(m, "healthy")[section][name] if not one.startswith(word)]
+
+
+def replaced(path: str) -> Callable[[Machine], None]:
+    """Install a file anew while the engine runs."""
+
+    def replace(m: Machine) -> None:
+        text = (m.tree / path).read_text()
+        (m.tree / path).unlink()
+        m.write(path, text)
+
+    return replace
+
+
+def log(line: str) -> Callable[[Machine], None]:
+    """Let the kernel say something, ten seconds after now."""
+    stamp = float(Path("/proc/uptime").read_text().split()[0]) + 10
+    return answer("journalctl", f"{KERNEL_LOG}[{stamp:12.6f}] spark1 kernel: {line}\\n")
+
+
+def counting(*lines: str) -> Callable[[Machine], None]:
+    """Metrics that do not move."""
+
+    def count(m: Machine) -> None:
+        m.env["SPARKGEN_SAMPLE_SECONDS"] = "0"
+        m.answers["curl"]["*/metrics"] = "".join(f"{line}\\n" for line in lines)
+
+    return count
+
+
+def working(utilization: str, *lines: str) -> Callable[[Machine], None]:
+    """A GPU that is busy or not, and metrics that do not move."""
+
+    def work(m: Machine) -> None:
+        counting("vllm:generation_tokens_total 7.0", *lines)(m)
+        m.answers["nvidia-smi"]["'--query-gpu=utilization.gpu,power.draw '*"] = utilization
+
+    return work
+
+
+def other_build(m: Machine) -> None:
+    """The image's name stands for another image than when the container was created."""
+    shown = m.answers["docker"]["'inspect sparkgen-engine'"].replace(IMAGE_ID, "sha256:000")
+    earlier = "'image inspect --format {{json .RootFS.Layers}} sha256:000'"
+    m.answers["docker"] = {earlier: '["sha256:2"]\\n', **m.answers["docker"]}
+    m.answers["docker"]["'inspect sparkgen-engine'"] = shown
+
+
+STATES: dict[str, tuple[str, str, Callable[[Machine], object]]] = {
+    "many restarts": (
+        "unit engine",
+        "300 restarts, the last one 6",
+        lambda m: answer("systemctl", unit("active", "enabled", entered=-600, restarts=300))(m),
+    ),
+    "stopped": (
+        "unit engine",
+        "it was stopped, and is not running",
+        lambda m: m.answers["systemctl"].update(
+            {"*": unit("active", "enabled").replace("ActiveState=active", "ActiveState=inactive")}
+        ),
+    ),
+    "no memory left": (
+        "memory",
+        "0.3 GiB available beside the engine",
+        writes("meminfo", MEMORY.replace("120000000", "314572")),
+    ),
+    "swap": (
+        "swap",
+        "4.0 GiB of swap is in use",
+        writes("meminfo", MEMORY.replace("SwapFree:        16777212", "SwapFree: 12582908")),
+    ),
+    "full hub": (
+        "disk",
+        "900 GiB free in /var, 0 GiB free in /home/nvidia/.cache/huggingface/hub",
+        answer("df", "Avail\\n  0G\\n", "*huggingface*"),
+    ),
+    "other image": (
+        "running",
+        "applied, not restarted: the engine runs with the image other:1 instead of ",
+        container("Config_Image", "other:1"),
+    ),
+    "older build of the image": (
+        "running",
+        "applied, not restarted: the engine runs with an older image 000 of ",
+        lambda m: other_build(m),
+    ),
+    "other argument": (
+        "running",
+        "applied, not restarted: the engine runs with the argument (none) instead of --max-",
+        lambda m: container("Config_Cmd", without(m, "Config_Cmd", "--max-model-len"))(m),
+    ),
+    "variable that is gone": (
+        "running",
+        "applied, not restarted: the engine runs with OLD in its environment",
+        lambda m: container("Config_Env", [*without(m, "Config_Env", "-"), "OLD=1"])(m),
+    ),
+    "variable that is new": (
+        "running",
+        "applied, not restarted: the engine runs with NCCL_IB_HCA in its environment",
+        lambda m: container("Config_Env", without(m, "Config_Env", "NCCL_IB_HCA"))(m),
+    ),
+    "mount": (
+        "running",
+        "applied, not restarted: the engine runs with /var/cache/sparkgen from nowhere instead of ",
+        container("lost", "/var/cache/sparkgen"),
+    ),
+    "file that is mounted": (
+        "running",
+        "applied, not restarted: the engine runs with /opt/sparkgen/health.py as it was before",
+        replaced("opt/sparkgen/health.py"),
+    ),
+    "Xid 79": (
+        "kernel-log",
+        "Xid 79 of the GPU",
+        log("NVRM: Xid (PCI:000f:01:00): 79, GPU has fallen off the bus."),
+    ),
+    "Xid 48": (
+        "kernel-log",
+        "Xid 48 of the GPU",
+        log("NVRM: Xid (PCI:000f:01:00): 48, pid=1, DBE"),
+    ),
+    "Xid of the engine": (
+        "kernel-log",
+        "Xid 31 of the GPU",
+        log("NVRM: Xid (PCI:000f:01:00): 31, pid=1, name=python3, MMU Fault"),
+    ),
+    "killed": (
+        "kernel-log",
+        "a process killed for want of memory",
+        log("Out of memory: Killed process 4711 (python3) total-vm:1kB"),
+    ),
+    "throttled": (
+        "throttling",
+        "the GPU is slowed down by the hardware, heat (0x48)",
+        answer("nvidia-smi", "0x48, 99, 1200\\n", THROTTLING),
+    ),
+    "slow under load": (
+        "throttling",
+        "the GPU is busy at 850 MHz",
+        answer("nvidia-smi", "0x0, 99, 850\\n", THROTTLING),
+    ),
+    "old firmware": (
+        "firmware",
+        "28.43.1014 on all halves, older than 28.45.4028",
+        lambda m: [
+            m.write(f"{m.hca(interface)}/fw_ver", "28.43.1014\n")
+            for interface in m.folder.node.interfaces
+        ],
+    ),
+    "rest of a download": (
+        "model",
+        "1234.incomplete is the rest of a download",
+        lambda m: m.write(f"{Path(SNAPSHOT).parents[1]}/blobs/1234.incomplete", ""),
+    ),
+    "hang at 38 W": (
+        "progress",
+        "the engine hangs: the GPU is busy at 38 W",
+        working("96, 38.00\\n"),
+    ),
+    "hang of an idle GPU": (
+        "progress",
+        "the engine hangs: the GPU is idle at 4.5 W, and for a while no token has been generated "
+        "for 3 requests",
+        working("0, 4.50\\n", 'vllm:num_requests_running{engine="0"} 3.0'),
+    ),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_states_of_a_running_engine(state: str, mesh: Machine) -> None:
+    check, found, make = STATES[state]
+    running(mesh)
+    before = mesh.lines()
+    assert before["running"].startswith("OK "), before["running"]
+    assert {name for name, text in before.items() if text.startswith("FAIL ")} <= {"ports"}
+    make(mesh)
+    after = mesh.lines()
+    assert after[check].startswith(f"FAIL {found}"), after.get(check)
+    assert ". To do: " in after[check]
+    worse = {name for name in after if after[name].startswith("FAIL ")} - {"ports", "alike"}
+    assert worse == {check}
+
+
 HUNG = "96, 12.34\\n"
 METRICS = """\
 #!/bin/bash
@@ -1518,7 +1827,7 @@ def test_worker_that_may_hang(memory: Path) -> None:
     running(host)
     host.env["SPARKGEN_SAMPLE_SECONDS"] = "0"
     host.answers["nvidia-smi"]["'--query-gpu=utilization.gpu,power.draw '*"] = HUNG
-    assert host.lines()["progress"].endswith("see progress in ./verify.sh on spark1")
+    assert host.lines()["progress"].endswith("see progress in ./verify.py on spark1")
 
 
 # Without root
@@ -1531,17 +1840,17 @@ def test_as_a_user(mesh: Machine) -> None:
     mesh.answers["journalctl"]["*"] = ""
     after = mesh.lines(user="nobody")
     skipped = {check for check in changed(before, after) if after[check].startswith("SKIP ")}
-    assert skipped == {"files", "owner", "hot-plug", "model"}
+    assert skipped == {"files", "owner", "hot-plug", "kernel-log", "model"}
     assert after["files"].startswith("SKIP only root can read /etc/netplan/40-cx7.yaml")
-    assert not [text for text in after.values() if text.startswith("FAIL ")]
+    assert not [text for text in after.values() if re.match("FAIL (?!it is not started)", text)]
 
 
 # Other nodes
 
 
 def test_nodes_that_differ(mesh: Machine) -> None:
-    facts = "DGX OS 7.5.0\\nkernel 6.17.0-1014-nvidia\\ndriver NVIDIA GB10, 580.142\\n"
-    firmware = "firmware 28.45.4028\\n"
+    facts = "DGX OS 7.5.0; kernel 6.17.0-1014-nvidia; driver NVIDIA GB10, 580.142; "
+    firmware = "firmware 28.45.4028; "
     mesh.answers["ssh"] = {
         "*nvidia@10.0.0.12*": f"{facts}{firmware}image layers 000000000000\\n",
     }
@@ -1558,7 +1867,7 @@ def test_nodes_that_differ(mesh: Machine) -> None:
 
 def test_peers_run_the_same_commands(mesh: Machine) -> None:
     """Commands given to ssh run locally: here the other node is this one."""
-    mesh.write("stand-ins/ssh", '#!/bin/bash\nexec "${@: -2}"\n', 0o755)
+    mesh.write("stand-ins/ssh", '#!/bin/bash\nexec sh -c "${@: -1}"\n', 0o755)
     lines = mesh.lines("--peers")
     assert lines["alike spark2"].startswith("OK ")
     assert lines["alike spark3"].startswith("OK ")
@@ -1571,19 +1880,27 @@ def test_json(mesh: Machine) -> None:
     lines = sound(mesh)
     done = mesh.run("--json")
     report = json.loads(done.stdout)
-    assert (done.returncode, report["site"], report["node"]) == (0, "lab-mesh", "spark1")
-    results = {check["check"]: f"{check['status']} {check['found']}" for check in report["checks"]}
+    assert (done.returncode, report["site"], report["node"]) == (1, "lab-mesh", "spark1")
+    remedies = {check["check"]: check["do"] for check in report["checks"]}
+    assert {check: remedy for check, remedy in remedies.items() if remedy} == {
+        "unit engine": "sudo systemctl enable --now sparkgen-engine"
+    }
+    results = {
+        check["check"]: f"{check['status']} {check['found']}"
+        + (f". To do: {check['do']}" if check["do"] else "")
+        for check in report["checks"]
+    }
     assert results == lines
-    assert {check["do"] for check in report["checks"]} == {""}
-    assert report["fail"] == 0
-    assert report["ok"] + report["skip"] == len(lines)
+    assert [check["check"] for check in report["checks"] if check["later"]] == ["unit engine"]
+    assert report["fail"] == 1
+    assert report["ok"] + report["fail"] + report["skip"] == len(lines)
 
 
 def test_metrics(mesh: Machine) -> None:
     """A file for the node exporter, with each passed or failed check once; stdout stays."""
     lines = sound(mesh)
     file = mesh.tree.parent / "verify.prom"
-    done = mesh.run("--metrics", str(file))
+    done = mesh.run("--before-start", "--metrics", str(file))
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == len(lines) + 1
     output = file.read_text().splitlines()
@@ -1636,9 +1953,11 @@ def test_usage(mesh: Machine) -> None:
         done = mesh.run(option)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.splitlines() == [
-            "usage: ./verify.sh [--json] [--metrics FILE] [--peers] [--bandwidth]",
-            "usage: ./verify.sh --bandwidth-server",
-            "usage: ./verify.sh --ready GROUP | --serves GROUP",
+            "usage: ./verify.py [--json] [--metrics FILE] [--peers] [--bandwidth] [--deep]",
+            "usage: ./verify.py --before-start [--alone] [--json]",
+            "usage: ./verify.py --bandwidth-server",
+            "usage: ./verify.py --ready GROUP | --serves GROUP",
+            "usage: ./verify.py --list",
         ]
 
 
@@ -1664,7 +1983,7 @@ def in_network(host: Machine) -> Machine:
 
 @dataclass(frozen=True)
 class Network:
-    """Nodes that are cabled, and what verify.sh reports on their links and peers."""
+    """Nodes that are cabled, and what verify.py reports on their links and peers."""
 
     fabric: Fabric
     machines: Mapping[str, Machine]
@@ -1879,7 +2198,7 @@ def test_too_little_bandwidth(measuring: Machine) -> None:
         "FAIL 183.9 Gb/s to spark2, 184 expected; per half: 96.5 87.4. To do: see hot-plug, "
     )
     assert found["bandwidth p1"].startswith(
-        "FAIL spark3 does not answer. To do: run ./verify.sh --bandwidth-server on spark3"
+        "FAIL spark3 does not answer. To do: run ./verify.py --bandwidth-server on spark3"
     )
 
 
@@ -1931,7 +2250,7 @@ def test_bandwidth_server(measuring: Machine) -> None:
     ) as server:
         assert server.stdout
         line = server.stdout.readline()
-        assert line == "spark1 answers ./verify.sh --bandwidth of its peers until Ctrl-C\n"
+        assert line == "spark1 answers ./verify.py --bandwidth of its peers until Ctrl-C\n"
         until(lambda: served.exists() and len(served.read_text().split()) == 8)
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         server.terminate()

@@ -10,7 +10,7 @@ FOLDER = "payload"
 
 @cache
 def copied(path: str) -> str:
-    """The text of a file of the payload; `path` as in `node/verify.sh`."""
+    """The text of a file of the payload; `path` as in `node/verify.py`."""
     return (TEMPLATES / FOLDER / path).read_text(encoding="utf-8")
 
 
@@ -29,4 +29,4 @@ def original(path: str) -> str:
 
 
 # Files that are also installed, and their place in a node's folder.
-_AGAIN = {"opt/sparkgen/verify.sh": "verify.sh"}
+_AGAIN = {"opt/sparkgen/verify.py": "verify.py"}

@@ -65,6 +65,10 @@ def _starts_in_order(site: Site, node: Node) -> bool:
     return any(member.starts_after for _, member in site.parts_of(node.name))
 
 
+def _reads_models(site: Site, node: Node) -> bool:
+    return bool(site.parts_of(node.name))
+
+
 def _is_of_group(site: Part, node: Member) -> bool:
     return bool(site.group)
 
@@ -164,10 +168,11 @@ _OF_EVERY_SITE = (
     of_engine("opt/sparkgen/sshd_config", RESTART, 0o644, _mounts("sshd_config")),
     Entry("opt/sparkgen/wait-engines.sh", NOTHING, 0o755, _starts_in_order, payload=True),
     Entry("opt/sparkgen/wait-fabric.sh", NOTHING, 0o755, _has_fabric, payload=True),
+    Entry("opt/sparkgen/weights.py", NOTHING, 0o755, _reads_models, payload=True),
     # These remain in the copied folder: only etc and opt are installed.
     Entry("install.sh", NOTHING, 0o755, payload=True),
     Entry("owners.py", NOTHING, 0o755, _has_fabric, payload=True),
-    Entry("verify.sh", NOTHING, 0o755, payload=True),
+    Entry("verify.py", NOTHING, 0o755, payload=True),
 )
 
 # For the operator's machine.
@@ -225,7 +230,7 @@ def operator_entries(site: Site) -> list[OperatorEntry]:
 
 @cache
 def payload() -> frozenset[str]:
-    """All files of the payload, such as `node/verify.sh` and `operator/tunnels.sh`."""
+    """All files of the payload, such as `node/verify.py` and `operator/tunnels.sh`."""
     services = SERVICES.values()
     own = (*_OF_EVERY_SITE, *(entry for service in services for entry in service.ENTRIES))
     operators = (

@@ -79,7 +79,7 @@ def engine_of(
         parallel=declared.parallel,
         memory_utilization=declared.memory_utilization,
         key=module.API_KEY if module.API_KEY in declared.secrets else None,
-        token_counters=module.TOKEN_COUNTERS,
+        work_metrics=module.WORK_METRICS,
         uses_nccl=traits.uses_nccl,
         secrets=declared.secrets,
         env_files=tuple(_env_files(declared, group)),

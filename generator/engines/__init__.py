@@ -36,8 +36,8 @@ class EngineModule(Protocol):
     the KV cache on disk. `VARIABLE_ORIGINS` has the origins of those variables whose values come
     from the site file; `ADDRESS_VARIABLE` is the one with the node's own address. An imported site
     gets `REPLACED_VARIABLES` in place of its own. `PANELS` are the engine's panels on a dashboard,
-    and `TOKEN_COUNTERS` its metrics that count what it reads and generates, so that one of them
-    grows while it works.
+    and `WORK_METRICS` its metrics for verify.py, by fact: counters of tokens, gauges of requests
+    that run or wait, and what moves while a long prompt is read.
     """
 
     LAUNCHERS: tuple[str, ...]
@@ -52,7 +52,7 @@ class EngineModule(Protocol):
     ADDRESS_VARIABLE: str
     REPLACED_VARIABLES: Mapping[str, str]
     PANELS: tuple[Panel, ...]
-    TOKEN_COUNTERS: Words
+    WORK_METRICS: Mapping[str, Words]
     OFFLOAD: Connectors
 
     def conditions(self) -> tuple[Condition, ...]:

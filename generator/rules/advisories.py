@@ -16,7 +16,7 @@ SUBJECTS = {"SG229": ("os",), "SG421": ("nccl",), "SG689": ("engine", "image")}
 def release_with_a_fault(nodes: Sequence[DeclaredNode], document: Document) -> Iterator[Fault]:
     """The nodes do not run a release of DGX OS that needs a workaround.
 
-    Checked only where the site states the release, in `defaults.os` or a node's `os`; verify.sh
+    Checked only where the site states the release, in `defaults.os` or a node's `os`; verify.py
     looks at the kernel and the driver themselves. Once the workaround is in place, add a waiver
     that says so.
 

@@ -291,7 +291,7 @@ def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> I
 def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
     """The active engine is the group's own or one of its alternatives.
 
-    Its unit is enabled at the first installation, and `verify.sh` expects it to run.
+    Its unit is enabled at the first installation, and `verify.py` expects it to run.
 
     Bad:
         groups:

@@ -80,7 +80,7 @@ class Monitoring(Service):
         Entry("etc/systemd/system/sparkgen-verify.service", _RESTART),
         Entry("etc/systemd/system/sparkgen-verify.timer", _RESTART),
         Entry("opt/sparkgen/monitoring.yaml", _RESTART),
-        Entry("opt/sparkgen/verify.sh", NOTHING, 0o755, payload=True),
+        Entry("opt/sparkgen/verify.py", NOTHING, 0o755, payload=True),
     )
     OPERATOR_ENTRIES = (
         OperatorEntry("operator/prometheus.yml"),

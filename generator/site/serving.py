@@ -203,7 +203,7 @@ class Engine:
         secrets=Origin("engine.secrets"),
         task=Origin("engine.args", "what it serves: chats, embeddings or rankings"),
         title=Origin("engine.name", "the engine's name as people write it"),
-        token_counters=Origin("engine.name", "the metrics that count what the engine generates"),
+        work_metrics=Origin("engine.name", "the metrics that tell whether the engine works"),
         traits=Origin("engine.name", "what the engine is like, generator/catalogs/engines.py"),
         venv=Origin("engine.venv"),
         version=Origin("engine.version"),
@@ -221,7 +221,7 @@ class Engine:
     parallel: Parallel
     memory_utilization: float
     key: str | None
-    token_counters: Words
+    work_metrics: Mapping[str, Words]
     uses_nccl: bool
     secrets: Words
     env_files: Words

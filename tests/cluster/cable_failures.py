@@ -13,7 +13,7 @@ from cluster.pairs import HEAD, WORKER, Pair, health, kill
 from generator.verify import namespaces
 
 # Bits per second of a half, a thousandth of the real rate: the ib_write_bw.py here reports Mb/s as
-# Gb/s. At WHOLE, TCP reaches what verify.sh expects, both ways at once; SLOW is half of 1 Gb/s.
+# Gb/s. At WHOLE, TCP reaches what verify.py expects, both ways at once; SLOW is half of 1 Gb/s.
 WHOLE, SLOW = 200e6, 0.5e6
 
 
@@ -33,7 +33,7 @@ def _pulled(pair: Pair, what: str, halves: Sequence[str]) -> Steps:
     yield Fault(f"{what} is pulled")
     pair.network.pull(HEAD, *halves)
     assert _found(pair.head, "link") == [f"no carrier on {name}" for name in halves]
-    yield Seen('verify.sh: "no carrier on" each half that is')
+    yield Seen('verify.py: "no carrier on" each half that is')
     pair.wait(lambda: "is gone; this rank ends" in log.new)
     yield Seen('the worker\'s journal: "is gone; this rank ends"', MINUTE)
     pair.wait(lambda: health(pair.head) == "unhealthy" or not pair.answers(HEAD))
@@ -54,10 +54,10 @@ def cable_is_in_the_other_port(pair: Pair) -> Steps:
         for name, other in zip(halves, namespaces.halves(1), strict=True):
             wrong.enter_context(pair.network.replugged(HEAD, name, other))
         assert _found(pair.head, "link") == [f"no carrier on {name}" for name in halves]
-        yield Seen('verify.sh of the head: "no carrier on" each half of the right one')
+        yield Seen('verify.py of the head: "no carrier on" each half of the right one')
         faults = _found(pair.worker, "peers")
         assert faults == [f"does not answer on {name}" for name in halves]
-        yield Seen('verify.sh of the worker: "does not answer" on each half')
+        yield Seen('verify.py of the worker: "does not answer" on each half')
         pair.wait(lambda: "is gone; this rank ends" in log.new)
         yield Seen('the worker\'s journal: "is gone; this rank ends"', MINUTE)
     yield Fault("the cable is in the right port again")
@@ -71,9 +71,9 @@ def mtu_is_wrong(pair: Pair) -> Steps:
     yield Fault("the worker's end of a half has an MTU of 1500")
     pair.network.set_mtu(WORKER, half, 1500)
     assert _found(pair.worker, "link") == [f"the MTU of {half} is 1500, not 9000"]
-    yield Seen('verify.sh of the worker: "the MTU of ... is 1500, not 9000"')
+    yield Seen('verify.py of the worker: "the MTU of ... is 1500, not 9000"')
     assert _found(pair.head, "peers") == [f"answers small pings, but not 8972 bytes on {half}"]
-    yield Seen('verify.sh of the head: "answers small pings, but not 8972 bytes"')
+    yield Seen('verify.py of the head: "answers small pings, but not 8972 bytes"')
     assert pair.serves()
     yield Seen("a completion whose frames are small")
     yield Fault("the worker's engine is killed, its MTU wrong")
@@ -93,25 +93,25 @@ def half_is_pulled(pair: Pair) -> Steps:
     yield Fault("the half of the cable without the control plane is cut")
     pair.network.pull(HEAD, half)
     assert _found(pair.head, "link") == [f"no carrier on {half}"]
-    yield Seen('verify.sh: "no carrier on" that half')
+    yield Seen('verify.py: "no carrier on" that half')
     assert pair.serves()
     yield Seen("it goes on serving")
     yield Fault("that half is back")
     pair.network.plug_in(HEAD, half)
     pair.wait(lambda: not _found(pair.head, "link"))
-    yield Seen("verify.sh finds nothing")
+    yield Seen("verify.py finds nothing")
     assert before == [started(machine) for machine in (pair.head, pair.worker)]
 
 
 def frames_are_lost(pair: Pair) -> Steps:
-    """TCP makes up for the loss, RDMA hardly: verify.sh reports it before anyone notices."""
+    """TCP makes up for the loss, RDMA hardly: verify.py reports it before anyone notices."""
     what = "one frame in ten is lost on the cable, each way"
     with cables.bad(pair.network, HEAD, _halves(pair), cables.Fault(loss=0.1)):
         yield Fault(what)
         faults = _found(pair.head, "peers")
         first_words = [fault.partition(" ")[0] for fault in faults]
         assert first_words == ["answers"] * len(_halves(pair)), faults
-        yield Seen('verify.sh: "answers ... of 40 full frames" on each half')
+        yield Seen('verify.py: "answers ... of 40 full frames" on each half')
         yield from _serves_and_heals(pair, what)
 
 
@@ -121,7 +121,7 @@ def frames_are_late(pair: Pair) -> Steps:
     with cables.bad(pair.network, HEAD, _halves(pair), cables.Fault(delay=0.05)):
         yield Fault(what)
         assert _found(pair.head, "peers") == []
-        yield Seen("verify.sh finds nothing")
+        yield Seen("verify.py finds nothing")
         yield from _serves_and_heals(pair, what)
 
 
@@ -141,7 +141,7 @@ def cable_is_slow(pair: Pair) -> Steps:
             are_slow = [" Gb/s " in fault for fault in faults]
             assert are_slow == ([] if is_sound else [True] * 3), faults
             result = "finds nothing" if is_sound else '"... Gb/s to spark2, 184 expected"'
-            yield Seen(f"verify.sh --bandwidth: {result}")
+            yield Seen(f"verify.py --bandwidth: {result}")
         pair.start()
         pair.wait(pair.serves)
 
@@ -161,9 +161,9 @@ def _halves(pair: Pair) -> list[str]:
 
 
 def _found(machine: Machine, kind: str, *options: str) -> list[str]:
-    """The faults that verify.sh finds with checks of one kind, without naming cable and peer."""
+    """The faults that verify.py finds with checks of one kind, without naming cable and peer."""
     checks: list[dict[str, Any]] = json.loads(
-        machine.run("/var/bundle/verify.sh", "--json", *options).stdout
+        machine.run("/var/bundle/verify.py", "--json", *options).stdout
     )["checks"]
     failed = [
         check for check in checks if check["status"] == "FAIL" and check["check"].startswith(kind)
@@ -175,7 +175,7 @@ def _found(machine: Machine, kind: str, *options: str) -> list[str]:
 def _measured(machine: Machine, unit: str) -> Iterator[None]:
     """Let a node answer its peers' measurements, in a unit of this name."""
     done = machine.run(
-        "systemd-run", f"--unit={unit}", "/var/bundle/verify.sh", "--bandwidth-server"
+        "systemd-run", f"--unit={unit}", "/var/bundle/verify.py", "--bandwidth-server"
     )
     assert done.returncode == 0, done.stderr
     try:

@@ -16,7 +16,7 @@ from generator.engines.command_line import draft_settings as draft_settings
 from generator.engines.command_line import option_names as option_names
 from generator.engines.command_line import options as options
 from generator.engines.llama_cpp.metrics import PANELS as PANELS
-from generator.engines.llama_cpp.metrics import TOKEN_COUNTERS as TOKEN_COUNTERS
+from generator.engines.llama_cpp.metrics import WORK_METRICS as WORK_METRICS
 from generator.engines.startup import Condition
 from generator.engines.without_offload import OFFLOAD as OFFLOAD
 from generator.engines.without_offload import offload_variables as offload_variables

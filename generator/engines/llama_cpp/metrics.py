@@ -1,9 +1,15 @@
-"""llama.cpp's own metrics: what counts its tokens, and the dashboard's panels."""
+"""llama.cpp's own metrics: what tells whether it works, and the dashboard's panels."""
+
+from collections.abc import Mapping
 
 from generator.site import Words
 from generator.site.panel import Panel
 
-TOKEN_COUNTERS: Words = ("llamacpp:tokens_predicted_total", "llamacpp:prompt_tokens_total")
+WORK_METRICS: Mapping[str, Words] = {
+    "TOKEN_COUNTERS": ("llamacpp:tokens_predicted_total", "llamacpp:prompt_tokens_total"),
+    "REQUEST_GAUGES": ("llamacpp:requests_processing", "llamacpp:requests_deferred"),
+    "PROGRESS": ("llamacpp:n_decode_total",),
+}
 
 PANELS: tuple[Panel, ...] = (
     Panel(

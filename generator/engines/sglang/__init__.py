@@ -16,7 +16,7 @@ from generator.engines.command_line import option_names as option_names
 from generator.engines.command_line import options as options
 from generator.engines.offload import Connectors, OffloadTraits
 from generator.engines.sglang.metrics import PANELS as PANELS
-from generator.engines.sglang.metrics import TOKEN_COUNTERS as TOKEN_COUNTERS
+from generator.engines.sglang.metrics import WORK_METRICS as WORK_METRICS
 from generator.engines.startup import Condition
 from generator.origin import Origin
 from generator.settings.environment import Environment

@@ -1,9 +1,15 @@
-"""SGLang's own metrics: what counts its tokens, and the dashboard's panels."""
+"""SGLang's own metrics: what tells whether it works, and the dashboard's panels."""
+
+from collections.abc import Mapping
 
 from generator.site import Words
 from generator.site.panel import Panel
 
-TOKEN_COUNTERS: Words = ("sglang:generation_tokens_total", "sglang:prompt_tokens_total")
+WORK_METRICS: Mapping[str, Words] = {
+    "TOKEN_COUNTERS": ("sglang:generation_tokens_total", "sglang:prompt_tokens_total"),
+    "REQUEST_GAUGES": ("sglang:num_running_reqs", "sglang:num_queue_reqs"),
+    "PROGRESS": ("sglang:token_usage",),
+}
 
 PANELS: tuple[Panel, ...] = (
     Panel(

@@ -46,7 +46,7 @@ HEALTH_GENERATES: str | None = None
 TLS_FLAGS: tuple[str, ...] = ()
 PANELS: tuple[Panel, ...] = ()
 # `/metrics` has statistics of its latest steps, as JSON (tensorrt_llm/serve/openai_server.py).
-TOKEN_COUNTERS: Words = ()
+WORK_METRICS: Mapping[str, Words] = {}
 
 FOLDER = "/opt/sparkgen"
 MPI_SCRIPT = f"{FOLDER}/mpi.sh"

@@ -18,7 +18,7 @@ from generator.engines.offload import Connectors, OffloadTraits
 from generator.engines.startup import Condition
 from generator.engines.vllm import routes
 from generator.engines.vllm.metrics import PANELS as PANELS
-from generator.engines.vllm.metrics import TOKEN_COUNTERS as TOKEN_COUNTERS
+from generator.engines.vllm.metrics import WORK_METRICS as WORK_METRICS
 from generator.origin import Origin
 from generator.settings.environment import Environment
 from generator.settings.flags import EngineSettings

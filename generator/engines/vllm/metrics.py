@@ -1,9 +1,15 @@
-"""vLLM's own metrics: what counts its tokens, and the dashboard's panels."""
+"""vLLM's own metrics: what tells whether it works, and the dashboard's panels."""
+
+from collections.abc import Mapping
 
 from generator.site import Words
 from generator.site.panel import Panel
 
-TOKEN_COUNTERS: Words = ("vllm:generation_tokens_total", "vllm:prompt_tokens_total")
+WORK_METRICS: Mapping[str, Words] = {
+    "TOKEN_COUNTERS": ("vllm:generation_tokens_total", "vllm:prompt_tokens_total"),
+    "REQUEST_GAUGES": ("vllm:num_requests_running", "vllm:num_requests_waiting"),
+    "PROGRESS": ("vllm:kv_cache_usage_perc",),
+}
 
 PANELS: tuple[Panel, ...] = (
     Panel(

@@ -4,12 +4,12 @@
 # Workers come before the head; it stops at the first failure.
 #   operator/deploy.sh [NODE...]            prints the commands, and runs none
 #   operator/deploy.sh --run [NODE...]      runs them; nothing is installed
-#   operator/deploy.sh --apply [NODE...]    also installs, one node after the other, as long as verify.sh finds no fault
+#   operator/deploy.sh --apply [NODE...]    also installs, one node after the other, as long as verify.py finds no fault
 #   operator/deploy.sh --check-engine [NODE...]  has the installed engines say whether they accept their settings, as
 #                                                lines of JSON for 'sparkgen check-engine'; changes nothing
 # What people bring later, such as images, models and secrets, may be missing then.
 # With --set-hostname, machines take the names of their nodes.
-# Exit status: 0 if the nodes match the bundle, 1 if install.sh would change some or verify.sh finds a fault,
+# Exit status: 0 if the nodes match the bundle, 1 if install.sh would change some or verify.py finds a fault,
 # else the status of what failed. It runs with the bash of macOS, too.
 set -u
 
@@ -58,17 +58,8 @@ confirm() {
   return 1
 }
 
-later='(secrets|image|venv|slurm|keys|model|draft-model|vocabularies|files-of-site)' peers='(peers|routes)'
-
-# Returns 1 if verify.sh finds a fault other than those of some checks.
-verified() { # NODE CHECKS
-  local said status
-  said=$(ssh -F operator/ssh_config "$1" sparkgen-bundle/verify.sh </dev/null)
-  status=$?
-  echo "$said"
-  if ((status == 1)) && ! grep '^FAIL' <<<"$said" | grep -qvE -e "^FAIL +($2)( |:)"; then return 0; fi
-  return "$status"
-}
+# Whether verify.py finds no fault; what is brought or started later may be missing.
+verified() { ssh -F operator/ssh_config "$1" sparkgen-bundle/verify.py --before-start "${@:2}" </dev/null; } # NODE [--alone]
 
 # What was installed before this run is good as it was, so a rollback is for what this run has installed.
 stop() { # STATUS NODE WHAT
@@ -97,7 +88,7 @@ apply() {
       fresh+=" $node"
     fi
     echo "== $node: verify"
-    verified "$node" "$peers|$later" || stop "$?" "$node" "verify.sh finds a fault" "$left"
+    verified "$node" --alone || stop "$?" "$node" "verify.py finds a fault" "$left"
   done
 }
 
@@ -161,7 +152,7 @@ if ((install)); then
   apply $all
   for node in $all; do
     echo "== $node: verify"
-    verified "$node" "$later" || stop "$?" "$node" "verify.sh finds a fault"
+    verified "$node" || stop "$?" "$node" "verify.py finds a fault"
   done
   echo "== all match the bundle:$all. What to bring or to restart is listed above, node by node"
 elif [[ $different ]]; then

@@ -116,7 +116,7 @@ load() {
   fi
   find . -type f | forget
   [[ ! $hub ]] || find "$hub" -type f -size +64M | forget
-  echo "$1 has everything it needs; verify.sh checks it"
+  echo "$1 has everything it needs; verify.py checks it"
 }
 
 case ${1:-} in

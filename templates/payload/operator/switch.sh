@@ -133,7 +133,7 @@ wait_for() { # NAME
 serves() { # NAME
   local node
   for node in $nodes; do
-    on "$node" "sparkgen-bundle/verify.sh --serves $1" || return
+    on "$node" "sparkgen-bundle/verify.py --serves $1" || return
   done
 }
 
@@ -191,7 +191,7 @@ fi
 [[ $before != "$new" ]] || before=''
 echo "== check that image, model and files of $new are present"
 for node in $nodes; do
-  on "$node" "sparkgen-bundle/verify.sh --ready $new" || {
+  on "$node" "sparkgen-bundle/verify.py --ready $new" || {
     echo "== they are not on $node; nothing was changed" >&2
     exit 1
   }
