@@ -143,7 +143,7 @@ _ARGUMENTS = st.fixed_dictionaries(
     {},
     optional={
         "chat-template": _NO_FILE,
-        "cpu-offload-gb": st.floats(0.5, 100),
+        "kv-cache-metrics-sample": st.floats(0.01, 1),
         "default-chat-template-kwargs": _OBJECT,
         "enable-prefix-caching": st.booleans(),
         "logits-processors": _WORDS,

@@ -153,9 +153,9 @@ class Fit:
         """The node on which what the engine takes besides its share leaves too little, if any."""
         least = min(self.nodes, key=lambda node: node.system_gib, default=None)
         takes_more = self.is_pinned or any(each.taken != "filled" for each in self.beside)
-        if least is None or not takes_more or least.system_gib >= LEAST_GIB:
-            return None
-        return least
+        has_room = self.is_pinned or all(node.headroom_gib >= 0 for node in self.nodes)
+        is_crowded = least and takes_more and has_room and least.system_gib < LEAST_GIB
+        return least if is_crowded else None
 
 
 def assess(

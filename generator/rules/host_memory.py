@@ -13,7 +13,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Declar
 _UNKNOWN = "SG222 SG501 SG503 SG504 SG506 SG507 SG510 SG511 SG512 SG513 SG529 SG532 SG603"
 
 
-@rule("SG688", unless="SG523 SG678")
+@rule("SG688", unless="SG520 SG523 SG678")
 def pinned_beside_the_engine(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fits: Sequence[Fit]
 ) -> Iterator[Fault]:
