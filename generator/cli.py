@@ -29,6 +29,8 @@ COMMANDS = (
     "import",
     "audit",
     "lock",
+    "catalog",
+    "check-engine",
     "lsp",
 )
 
@@ -43,7 +45,7 @@ class _Commands(click.Group):
         if name not in COMMANDS:
             return None
         # `import` is a keyword of Python, so no module can have that name.
-        module = "import_" if name == "import" else name
+        module = "import_" if name == "import" else name.replace("-", "_")
         found: click.Command = import_module(f"generator.commands.{module}").command
         found.name = name
         return found

@@ -15,7 +15,7 @@ from generator.site import Site
 from generator.site.complete import CompleteDeclaration
 from generator.sitefile import lock as locks
 from generator.sitefile import redaction, schema, source
-from generator.sitefile.beside import Beside, nothing_beside
+from generator.sitefile.beside import CATALOGS, Beside, nothing_beside
 from generator.sitefile.declaration import declare
 from generator.sitefile.lock import Lock
 from generator.sitefile.source import Document
@@ -39,7 +39,7 @@ class Reading:
     @property
     def sha256(self) -> str:
         """The checksum of the site file; with a base or a lock, a checksum over all of them."""
-        parts = [*self.raw.values(), *([self.lock.raw] if self.lock else ())]
+        parts = [*self.raw.values(), *([pins] if self.lock and (pins := self.lock.pins) else ())]
         sums = [sha256(raw).hexdigest() for raw in parts]
         return sums[0] if len(sums) == 1 else sha256("".join(sums).encode()).hexdigest()
 
@@ -116,7 +116,14 @@ def _site(
     data, findings = schema.check(document)
     if data is None:
         return findings, None, None
-    found, declaration = rules.check(declare(data, findings), document, beside, policy)
+    declared = declare(data, findings)
+    catalogs = beside(CATALOGS)
+    if not catalogs.fault:
+        from generator.sitefile import catalogs as of_images
+
+        declared, unread = of_images.applied(declared, catalogs, lock)
+        findings = [*findings, *unread]
+    found, declaration = rules.check(declared, document, beside, policy)
     findings += found
     if lock and declaration:
         findings = _held(findings, declaration, lock)

@@ -22,17 +22,19 @@ _LISTS = ("off", "choices", "known", "also", "fields")
 
 @record
 class VersionCatalog:
-    """The flags and variables of one version."""
+    """The flags of one version, and its variables with their kinds."""
 
     version: str
     flags: tuple[Flag, ...]
-    variables: frozenset[str]
+    variables: Mapping[str, str]
 
 
 def version_catalog(known: FlagCatalog) -> VersionCatalog:
     """One version as the file lists it; variables that flags name are listed with their flags."""
     flags = tuple(known.flags())
-    return VersionCatalog(known.version, flags, known.variables - {flag.variable for flag in flags})
+    of_flags = {flag.variable for flag in flags}
+    variables = {name: known.kinds.get(name, "") for name in known.variables - of_flags}
+    return VersionCatalog(known.version, flags, variables)
 
 
 def catalog_text(
@@ -106,12 +108,13 @@ def _words(
 
 def _variable_lines(versions: Sequence[VersionCatalog], order: Sequence[str]) -> Iterator[str]:
     holders: dict[str, list[str]] = defaultdict(list)
+    kinds: dict[str, str] = {}
     for each in versions:
-        for name in each.variables:
+        for name, kind in each.variables.items():
             holders[name].append(each.version)
+            kinds[name] = kind or kinds.get(name, "")
     for name, held in holders.items():
-        ranges = _ranges(held, order)
-        yield f"{name}\t{ranges}" if ranges else name
+        yield "\t".join((name, _ranges(held, order), kinds[name])).rstrip("\t")
 
 
 def _ranges(held: Sequence[str], order: Sequence[str], of: Sequence[str] = ()) -> str:

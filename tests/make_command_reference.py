@@ -41,6 +41,11 @@ EXITS: Mapping[str, Mapping[int, str]] = {
         3: "a file does not describe a cluster",
     },
     "lock": {1: "nodes have different images or commits, so nothing is written"},
+    "catalog": {3: "a file is no description of an engine, or no catalog"},
+    "check-engine": {
+        1: "an engine refuses, ranks differ, or one has not been asked about these settings",
+        3: "a site is not valid, or a result is none",
+    },
     "lsp": {3: "", 4: "pygls is not installed"},
 }
 
@@ -107,6 +112,11 @@ Each finding in JSON has all of these keys:
 | `fixes` | what `sparkgen fix` would do: for each way to read the mistake a list of edits, each with `edit`, `path` and, for `replace` `value`, for `rename` `key`, for `remove` `again` (the second key of that name), for `add` `value` and `after`; empty if nothing can be proposed |
 """,
     "check": "Its `--format` is that of `validate`; a file that drifted is a finding about that file.\n",
+    "check-engine": """\
+In JSON, beside `findings` and `summary` as in `validate`, `ranks[]` has of each rank `node`, `group`, `status`
+(`accepted`, `refused`, `could not ask` or `not asked yet`), `settings` (the checksum of what it is asked about) and
+`isLocked` (whether the lock remembers it).
+""",
     "diff": """\
 The changes of the site file and their impact come before the lines. `--against REF` compares with the bundle
 that is committed there; if there is none, the running sparkgen builds the site file of that commit, and the

@@ -16,6 +16,9 @@ Libraries that the parser is built with, such as pydantic, must be installed. Va
 itself checks later are the keys, members or words of the object that `--values` names. Variables
 are the names in the package's code that have the given prefix.
 
+With an `--output` that ends with `.json`, it writes a description of that release alone, which
+`sparkgen catalog add` takes.
+
 `--like` takes over from an earlier version what a parser does not define: known values, keys of
 JSON and aliases of types. The differences between the versions are printed, to be reviewed and
 recorded in `schemas/replaced.tsv`. A type that is treated as text is printed too.
@@ -23,14 +26,12 @@ recorded in `schemas/replaced.tsv`. A type that is treated as text is printed to
 
 import argparse
 import ast
-import dataclasses
-import inspect
-import re
+import importlib
+import json
 import sys
 import tempfile
 import zipfile
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
@@ -39,149 +40,23 @@ import click
 from flag_catalog_text import HEAD, VersionCatalog, catalog_text, version_catalog
 from missing_modules import loaded, pretended
 
-from generator.catalogs.flags import ANY, Flag, FlagCatalog, covered, parse
+from generator.catalogs.added import with_earlier
+from generator.catalogs.flags import Flag, FlagCatalog, covered, parse
 from generator.catalogs.versions import version as parsed
-from generator.records import record, replace
+from generator.records import replace
+from generator.resources import TEMPLATES
+
+# The program that describes an image, which writes nothing beside itself here.
+sys.dont_write_bytecode = True
+sys.path.append(str(TEMPLATES / "payload/node/opt/sparkgen/preflight"))
+describe: Any = importlib.import_module("describe")
 
 # Flags from a parser
 
 
-@record
-class Meaning:
-    """The kind of values that a flag takes."""
-
-    type: str
-    is_optional: bool = False
-    has_suffixes: bool = False
-    fields: tuple[str, ...] = ()
-
-
 def flags_of(parser: argparse.ArgumentParser | click.Command) -> list[Flag]:
-    """The flags of a parser, by name."""
-    if isinstance(parser, click.Command):
-        flags = (_of_click(option) for option in parser.params if isinstance(option, click.Option))
-    else:
-        names: dict[int, list[str]] = defaultdict(list)
-        # An action may be registered under names that it does not list itself.
-        for name, action in parser._option_string_actions.items():
-            names[id(action)].append(name)
-        flags = (_of_argparse(action, names[id(action)]) for action in parser._actions)
-    return sorted((flag for flag in flags if flag), key=lambda flag: flag.names)
-
-
-def _of_click(option: click.Option) -> Flag | None:
-    kind = "switch" if option.is_flag or option.count else _TYPES.get(option.type.name, "text")
-    choices = option.type.choices if isinstance(option.type, click.Choice) else ()
-    many = "append" if option.multiple else str(option.nargs) if option.nargs > 1 else ""
-    return Flag(
-        names=_ordered(option.opts),
-        type=kind,
-        off=tuple(option.secondary_opts),
-        many=many,
-        choices=tuple(map(str, choices)),
-        deprecated="" if option.deprecated else None,
-    )
-
-
-def _of_argparse(action: argparse.Action, spellings: Sequence[str]) -> Flag | None:
-    left_out = (argparse._HelpAction, argparse._VersionAction)
-    off = [name for name in spellings if _is_off(name, spellings[0])]
-    names = [name for name in spellings if name not in off]
-    if isinstance(action, left_out) or not any(name.startswith("--") for name in names):
-        return None
-    switch = Meaning("switch")
-    meaning = switch if action.nargs == 0 else _meaning(action)
-    many = "append" if isinstance(action, argparse._AppendAction) else action.nargs
-    known = action.metavar if isinstance(action.metavar, list | set) else ()
-    return Flag(
-        names=_ordered(names),
-        type=meaning.type,
-        off=tuple(off),
-        many=str(many) if many not in (None, 0, "?", 1) else "",
-        choices=tuple(word for word in _words(action.choices) if word != "None"),
-        known=_words(known),
-        also=_also(action, meaning),
-        fields=meaning.fields,
-        suffixes=meaning.has_suffixes,
-        optional=action.nargs == "?",
-        deprecated="" if _is_deprecated(action) else None,
-    )
-
-
-def _also(action: argparse.Action, meaning: Meaning) -> tuple[str, ...]:
-    """Values accepted besides the type and the choices; any text if some choice can't be read."""
-    choices = tuple(action.choices or ())
-    is_whole = len(_words(choices)) == len([value for value in choices if value is not None])
-    optional = meaning.is_optional or None in choices or "None" in choices
-    return (*(("None",) if optional else ()), *(() if is_whole else (ANY,)))
-
-
-def _words(values: Any) -> tuple[str, ...]:
-    """Choices as users write them; choices that come from a stand-in are unknown and left out."""
-    plain = (getattr(value, "value", value) for value in values or () if value is not None)
-    return tuple(str(value) for value in plain if isinstance(value, str | int | float))
-
-
-def _is_deprecated(action: argparse.Action) -> bool:
-    """Whether it is deprecated, as marked by Python 3.13 or by an action class of the engine."""
-    return getattr(action, "deprecated", False) or "deprecated" in _name(type(action))
-
-
-def _is_off(name: str, first: str) -> bool:
-    """Whether a name switches off what the first one switches on."""
-    pairs = (("--", "--no-"), ("--enable-", "--disable-"), ("--disable-", "--enable-"))
-    stems = ((first.removeprefix(on), name.removeprefix(off), off) for on, off in pairs)
-    return name != first and any(name.startswith(off) and on == its for on, its, off in stems)
-
-
-_TYPES = {"integer": "int", "integer range": "int", "float": "float", "float range": "float"}
-_KNOWN_TYPES: dict[Any, str] = {int: "int", float: "float", str: "text", None: "text"}
-
-
-def _meaning(action: argparse.Action) -> Meaning:
-    """The kind of values, judged by the functions that convert a flag's text."""
-    if action.type in _KNOWN_TYPES:
-        return Meaning(_KNOWN_TYPES[action.type])
-    inner = list(_inner(action.type))
-    names = [_name(each) for each in inner]
-    optional = any("optional" in name for name in names)
-    for keys in filter(dataclasses.is_dataclass, inner):
-        fields = tuple(field.name for field in dataclasses.fields(keys) if _is_key(field))
-        return Meaning("json", optional, fields=fields)
-    if any("human_readable" in name for name in names):
-        return Meaning("int", optional, has_suffixes=True)
-    if any(re.search("json|dict|loads", name) for name in names):
-        return Meaning("json", optional)
-    for known in (kind for kind in inner if kind in (int, float, str)):
-        return Meaning(_KNOWN_TYPES[known], optional)
-    if any("int" in re.split("[^a-z]", name) for name in names):
-        return Meaning("int", optional)
-    print(f"{action.option_strings[0]}: {names[0]} is taken for text", file=sys.stderr)
-    return Meaning("text", optional)
-
-
-def _inner(convert: Any) -> Iterator[Any]:
-    """A converter, and the functions and types in its closure and defaults."""
-    yield convert
-    cells = [cell.cell_contents for cell in getattr(convert, "__closure__", None) or ()]
-    for each in (*cells, *(getattr(convert, "__defaults__", None) or ())):
-        if isinstance(each, type) or inspect.isfunction(each):
-            yield from _inner(each)
-
-
-def _is_key(field: Any) -> bool:
-    """Whether a field can be set, according to dataclasses or, in its default, to pydantic."""
-    return bool(field.init) and getattr(field.default, "init", None) is not False
-
-
-def _name(convert: object) -> str:
-    return str(getattr(convert, "__qualname__", "")).lower()
-
-
-def _ordered(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, starting with the first one that has two dashes."""
-    full = next(name for name in names if name.startswith("--"))
-    return (full, *(name for name in names if name != full))
+    """The flags of a parser, by name, as the image's own description has them."""
+    return [Flag(**each) for each in describe.flags_of(parser)]
 
 
 # Finding the parser
@@ -247,35 +122,7 @@ def _words_of(value: ast.expr) -> list[ast.expr]:
     raise LookupError(ast.unparse(value))
 
 
-def variables_of(files: Iterator[Path], prefix: str) -> frozenset[str]:
-    """The names with a prefix that a package's code quotes, or defines as fields of a class."""
-    found: set[str] = set()
-    for module in files:
-        text = module.read_text(encoding="utf-8", errors="replace")
-        found.update(re.findall(rf"['\"]({prefix}[A-Z0-9_]*[A-Z0-9])['\"]", text))
-        found.update(re.findall(rf"(?m)^\s+({prefix}[A-Z0-9_]*[A-Z0-9]) = Env", text))
-    return frozenset(found)
-
-
 # Facts from earlier catalogs
-
-
-def with_earlier(flag: Flag, others: Sequence[FlagCatalog]) -> Flag:
-    """A flag with facts that its parser lacks, from the first other version that has the flag."""
-    found = (other.find(flag.names[0].removeprefix("--")) for other in others)
-    holding = (each.flag for each in found if each and each.flag.names[0] == flag.names[0])
-    earlier, merged = next(holding, flag), flag
-    is_same = merged.choices and merged.choices == earlier.choices
-    if is_same or (merged.type == "text" and earlier.type == "json"):
-        merged = replace(merged, type=earlier.type)
-    if earlier.many == "comma" and not merged.many:
-        merged = replace(merged, many=earlier.many)
-    if not merged.choices and not merged.known:
-        merged = replace(merged, choices=earlier.choices, known=earlier.known)
-    also = tuple(dict.fromkeys((*merged.also, *earlier.also)))
-    fields = merged.fields or earlier.fields
-    merged = replace(merged, also=also, fields=fields, folded=earlier.folded, words=earlier.words)
-    return replace(merged, deprecated=earlier.deprecated) if merged.deprecated == "" else merged
 
 
 def differences(flags: Sequence[Flag], earlier: FlagCatalog) -> Iterator[str]:
@@ -313,6 +160,21 @@ def head_of(path: Path, command: str, source: str) -> str:
         return HEAD.format(command=command, source=source)
     lines = path.read_text("utf-8").splitlines(keepends=True)
     return "".join(line for line in lines if line.startswith("#"))
+
+
+def description(
+    program: str, version: str, abbreviations: bool, flags: Sequence[Flag], names: Iterable[str]
+) -> str:
+    """What `launch.sh --describe-engine` would write for this release, as far as a wheel has it."""
+    made = {
+        "engine": program,
+        "version": version,
+        "abbreviations": abbreviations,
+        "flags": [{name: getattr(flag, name) for name in Flag.__match_args__} for flag in flags],
+        "variables": dict.fromkeys(sorted(names), ""),
+        "registries": {},
+    }
+    return json.dumps(made, indent=1) + "\n"
 
 
 @click.command(context_settings={"max_content_width": 100}, help=__doc__)
@@ -357,13 +219,16 @@ def make(
         target, package = loaded(where, folder, absent, replaced)
         parser = parser_of(target)
         flags = with_values(flags_of(parser), values, package)
-        names = variables_of(package.parent.glob(f"{package.name}/{modules}"), prefix)
+        names = describe.variables_of(package.parent.glob(f"{package.name}/{modules}"), prefix)
+    abbreviations = isinstance(parser, argparse.ArgumentParser) and parser.allow_abbrev
+    if output.suffix == ".json":
+        output.write_text(description(program, version, abbreviations, flags, names))
+        return
     earlier = earlier_catalogs(program, output)
     if like:
         others = [earlier[each] for each in like]
         flags = [with_earlier(flag, others) for flag in flags]
         print("\n".join(differences(flags, others[0])))
-    abbreviations = isinstance(parser, argparse.ArgumentParser) and parser.allow_abbrev
     optional_traits = {
         "underscores": underscores,
         "abbreviations": abbreviations,
@@ -372,7 +237,7 @@ def make(
     }
     traits = [*(name for name, holds in optional_traits.items() if holds), "equals"]
     head = head_of(output, command, source or (wheel.name if wheel else where))
-    new = VersionCatalog(version, tuple(flags), names if prefix else frozenset())
+    new = VersionCatalog(version, tuple(flags), dict.fromkeys(names, "") if prefix else {})
     kept = [version_catalog(known) for each, known in earlier.items() if each != version]
     every = sorted((new, *kept), key=lambda each: parsed(each.version))
     text = catalog_text(head, traits, every, prefix, all_variables)

@@ -137,8 +137,8 @@ def test_engine_reads_all_variables(bundle: Bundle) -> None:
     env = dict.fromkeys(named if known.prefix else ())
     for node in bundle.part.nodes:
         env |= dict.fromkeys(node.env)
-    # Placeholders for variables whose names users choose.
-    environment = Environment(Written({name: "" for name in env if name not in engine.secrets}))
+    # Placeholders for the values; users choose the names of secrets.
+    environment = Environment(Written({name: "1" for name in env if name not in engine.secrets}))
     parser = Parser(engine.name, engine.title, known, {})
     assert [fault.message for _, fault in variable_faults.faults(environment, parser)] == []
 

@@ -242,7 +242,8 @@ def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:
     done = stand_ins.run(*launch(HEAD.copy(tmp_path), "--bear"))
     assert (done.returncode, done.stderr) == (
         2,
-        "usage: launch.sh [--group NAME] [--bare | --check | --check-engine | --create]\n",
+        "usage: launch.sh [--group NAME] "
+        "[--bare | --check | --check-engine | --describe-engine | --create]\n",
     )
     assert not list(stand_ins.calls.iterdir())
 
@@ -336,6 +337,21 @@ def test_image_that_is_not_here_is_not_fetched(tmp_path: Path, stand_ins: StandI
     status, lines, _ = asked(HEAD.copy(tmp_path), stand_ins)
     assert (status, lines[-1]["why"]) == (3, "no 'image' here")
     assert not (stand_ins.calls / "docker.arguments").exists()
+
+
+def test_image_is_asked_to_describe_its_engine(tmp_path: Path, stand_ins: StandIns) -> None:
+    stand_ins.add("docker", _ASKED)
+    stand_ins.env |= {"STATUS": "0", "DIGEST": "sha256:1"}
+    tree = HEAD.copy(tmp_path)
+    done = stand_ins.run(*launch(tree, "--describe-engine"))
+    assert done.returncode == 0
+    options, image, command = docker_run(stand_ins.arguments("docker"))
+    facts = [f"image={image}", "digest=sha256:1"]
+    assert command == ["/opt/sparkgen/preflight/ask.sh", "--describe", "vllm", *facts]
+    assert options["--network"] == ["none"]
+    stand_ins.env["DIGEST"] = ""
+    done = stand_ins.run(*launch(tree, "--describe-engine"))
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", 'no "image" here\n')
 
 
 def test_checksum_is_that_of_the_settings(tmp_path: Path, stand_ins: StandIns) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Command
 from waiting import PATIENCE
 
 from generator.resources import TEMPLATES
@@ -20,6 +21,7 @@ PREFLIGHT = TEMPLATES / "payload/node/opt/sparkgen/preflight"
 
 # What the scripts use of each engine, in as few lines as possible.
 VLLM = {
+    "__init__.py": "# vLLM",
     "envs.py": """\
         import os
         environment_variables = {"VLLM_PORT": lambda: int(os.environ["VLLM_PORT"])}
@@ -45,10 +47,12 @@ VLLM = {
             def get_class(config):
                 raise SystemError("a worker would start")
         """,
+    "utils/argparse_utils.py": "# its parser",
     "v1/executor/multiproc_executor.py": "class MultiprocExecutor: ...",
     "entrypoints/cli/main.py": """\
         import sys
         from argparse import ArgumentParser
+        from vllm.utils import argparse_utils
         def main():
             print("INFO 01-01 what the engine itself prints")
             reader = ArgumentParser(prog="vllm serve")
@@ -282,3 +286,28 @@ def test_llama_cpp(command: str, status: int, said: Mapping[str, str], image: Pa
 def test_unknown_engine_is_not_refused(image: Path) -> None:
     status, (answer,) = ask(image, "own", "serve")
     assert (status, answer["status"]) == (3, "could not ask")
+
+
+def test_engine_describes_itself(image: Path, tmp_path: Path, sparkgen: Command) -> None:
+    """The description is kept, and sites with its image are checked by it."""
+    argv = ["bash", str(PREFLIGHT / "ask.sh"), "--describe", "vllm"]
+    path = f"{image}/bin:{os.environ['PATH']}"
+    env = {"PATH": path, "PYTHONPATH": str(image)}
+    facts = ("version=9.9.9", f"image={NIGHTLY}", "digest=sha256:12")
+    done = subprocess.run([*argv, *facts], env=env, capture_output=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "nightly.json").write_bytes(done.stdout)
+    (tmp_path / "sites").mkdir()
+    outcome = sparkgen("catalog", "add", "nightly.json", cwd=tmp_path)
+    written = "sites/catalogs/example.org-vllm-nightly.tsv"
+    line = f"vllm 9.9.9, 6 flags, 1 variables, {NIGHTLY}@sha256:12\n"
+    assert (outcome.code, outcome.out) == (0, f"{written} is written: {line}")
+    assert sparkgen("catalog", "list", cwd=tmp_path).out == f"{written}: {line}"
+    lines = (tmp_path / written).read_text().splitlines()
+    assert "--absent\tswitch" in lines
+    # An earlier parser says more of this flag, but not what its type is here.
+    assert "--max-num-seqs\ttext" in {"\t".join(line.split("\t")[:2]) for line in lines}
+    assert lines[-1] == "VLLM_PORT\t\tint"
+
+
+NIGHTLY = "example.org/vllm:nightly"

@@ -113,6 +113,7 @@ def _preflight() -> Iterator[Entry]:
     """The scripts that ask an engine about its settings; those of one in Python have its name."""
     yield Entry("opt/sparkgen/preflight/answers.py", NOTHING, wanted=_has_any_unit, payload=True)
     yield Entry("opt/sparkgen/preflight/ask.sh", NOTHING, 0o755, _has_any_unit, payload=True)
+    yield Entry("opt/sparkgen/preflight/describe.py", NOTHING, wanted=_has_any_unit, payload=True)
     for engine in names():
         path = f"opt/sparkgen/preflight/ask_{module_name(engine)}.py"
         if is_copied(f"node/{path}"):

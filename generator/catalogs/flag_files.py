@@ -1,6 +1,7 @@
 """The flag catalogs by a program's name and version; they are read on first use."""
 
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from generator.catalogs.flags import FlagCatalog, covered, parse
@@ -8,6 +9,18 @@ from generator.catalogs.versions import version as parsed
 from generator.resources import SCHEMAS
 
 FOLDER = SCHEMAS / "engines"
+
+
+# Catalogs of images, by their programs and by versions that also name their texts.
+_added: dict[tuple[str, str], str] = {}
+_MARK = "#"
+
+
+def add(program: str, version: str, text: str) -> str:
+    """Take in a catalog of one version; returns the version under which it alone is found."""
+    key = f"{version}{_MARK}{sha256(text.encode()).hexdigest()[:16]}"
+    _added[program, key] = text
+    return key
 
 
 def versions(program: str) -> tuple[str, ...]:
@@ -22,6 +35,8 @@ def neighbours(program: str, version: str) -> tuple[str, ...]:
     versions before and after it; beyond all of them, the oldest or the newest one; none if there
     are no catalogs.
     """
+    if _MARK in version:
+        return (version,)
     known = versions(program)
     public = parsed(version).public
     if exact := [other for other in known if parsed(other) == public]:
@@ -33,12 +48,16 @@ def neighbours(program: str, version: str) -> tuple[str, ...]:
 
 def is_covered(program: str, version: str) -> bool:
     """Whether the version itself has a catalog."""
+    if _MARK in version:
+        return True
     return any(parsed(other) == parsed(version) for other in versions(program))
 
 
 def is_between(program: str, version: str) -> bool:
     """Whether it is a release between two versions with catalogs, and not a custom build."""
-    return not parsed(version).local and len(neighbours(program, version)) > 1
+    return (
+        _MARK not in version and not parsed(version).local and len(neighbours(program, version)) > 1
+    )
 
 
 def catalogs(program: str, version: str) -> tuple[FlagCatalog, ...]:
@@ -58,7 +77,8 @@ def _covered(program: str) -> tuple[str, ...]:
 
 @cache
 def _read(program: str, version: str) -> FlagCatalog:
-    return parse(program, version, _text(program))
+    added = _added.get((program, version))
+    return parse(program, version.partition(_MARK)[0], added or _text(program))
 
 
 @cache

@@ -11,7 +11,7 @@ A catalog is a file for each program, `schemas/engines/PROGRAM.tsv`, with fields
 - `variables`, a prefix, and `all` where the catalog has all that begin with it, else `some`.
 - `--name --alias -a`, a type (`switch`, which takes no value, `int`, `float`, `text` or `json`),
   and what else is known: each an attribute of `Flag`, `=`, and its words.
-- The name of a variable.
+- The name of a variable; a third field has the kind of value that it is read as, if that is known.
 
 What not every version has says which do: a flag in an attribute `versions`, a variable in a second
 field, a name, a value or a key behind an `@`. `0.20.0..0.26.0` is a range with both ends, of which
@@ -120,6 +120,8 @@ class FlagCatalog:
     prefix: str
     has_all_variables: bool
     variables: frozenset[str]
+    # How variables are read: `int`, `float` or `switch`.
+    kinds: Mapping[str, str]
     lines: tuple[str, ...]
     coverage: Coverage
 
@@ -190,13 +192,15 @@ def parse(program: str, version: str, text: str) -> FlagCatalog:
     flags = tuple(line for line in lines if line.startswith("-") and _is_flag(line, coverage))
     prefix, extent = head.get("variables", ("", "some"))
     own = (re.search(_VARIABLE, line) for line in flags)
+    variables = dict(_variables(lines, coverage))
     return FlagCatalog(
         program,
         version,
         frozenset(head["parser"]),
         prefix,
         extent == "all",
-        frozenset(_variables(lines, coverage)) | {found[1] for found in own if found},
+        frozenset(variables).union(found[1] for found in own if found),
+        variables,
         flags,
         coverage,
     )
@@ -221,11 +225,12 @@ def _is_flag(line: str, coverage: Coverage) -> bool:
     return not held or coverage.holds(held[1])
 
 
-def _variables(lines: Sequence[str], coverage: Coverage) -> Iterator[str]:
+def _variables(lines: Sequence[str], coverage: Coverage) -> Iterator[tuple[str, str]]:
     for line in lines:
-        name, _, ranges = line.partition("\t")
+        name, _, rest = line.partition("\t")
+        ranges, _, kind = rest.partition("\t")
         if name.isupper() and coverage.holds(ranges):
-            yield name
+            yield name, kind
 
 
 def _flag(line: str, coverage: Coverage) -> Flag:

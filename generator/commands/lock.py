@@ -35,6 +35,8 @@ def command(site: Path, captures: tuple[Path, ...], quiet: bool, form: str) -> N
     builds = {b.name: f"sha256:{b.inputs}" for part in parts if (b := part.image_build)}
     beside = [name for name, _ in images(declared.services, declared.nodes)]
     made = lock_of(declared, captures_of(captures, form), beside, builds)
+    if reading.lock:
+        made = replace(made, lock=replace(made.lock, answers=reading.lock.answers))
     moved = list(changes(reading.lock, made.lock))
     target = site.with_name(site.name.removesuffix(".yaml") + SUFFIX)
     if not made.different:

@@ -159,7 +159,7 @@ def starts_of(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Start]:
 def _read_variables(engine: DeclaredEngine) -> Iterator[str]:
     """The variables that are set and that the engine, or a library of it, may read."""
     names = {variable.name for variable in engine.environment}
-    known = catalog(engine.name, engine.version) if names else None
+    known = catalog(engine.name, engine.settings.version) if names else None
     prefix = known.prefix if known else ""
     return (name for name in names if name in COMMON or (prefix and name.startswith(prefix)))
 

@@ -10,7 +10,7 @@ from typing import Any
 from generator.catalogs.advisories import Advisory, advisories
 from generator.diagnostics import Severity
 from generator.records import record, values
-from generator.rules import adopted, bundle, live, locks, reading
+from generator.rules import adopted, answers, bundle, live, locks, reading
 from generator.rules.advisories import SUBJECTS
 from generator.rules.registry import DOCUMENTED, RULES
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 # Importing these registers the rules that they document.
-MODULES = (reading, bundle, adopted, locks, live)
+MODULES = (reading, bundle, adopted, locks, live, answers)
 
 # By the first digit of a rule's id.
 GROUPS: Mapping[str, str] = {

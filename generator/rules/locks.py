@@ -39,6 +39,15 @@ def nodes_that_differ() -> None:
     """
 
 
+@documented("SG853")
+def unreadable_catalog() -> None:
+    """A catalog of an image was written by `sparkgen catalog add`.
+
+    The files in `catalogs` beside a site say what the engines of images accept. Do not edit them:
+    add them anew, or delete them.
+    """
+
+
 def unreadable(why: str, name: str) -> Finding:
     """The finding for a lock that can't be read."""
     advice = "run sparkgen lock again, or take the file away"
@@ -51,7 +60,9 @@ def named_images(declared: CompleteDeclaration) -> tuple[tuple[str, KeyPath], ..
 
 
 def older(declared: CompleteDeclaration, lock: Lock) -> Iterator[Finding]:
-    """The images and models that a site names and its lock does not cover."""
+    """The images and models that a site names and its lock does not cover, if it pins any."""
+    if not lock.images and not lock.models:
+        return
     for image, path in named_images(declared):
         if lock.image(image) is None:
             yield _older(f"the image {image}", path)

@@ -100,7 +100,7 @@ def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
     settings = engine.settings.value(_CONFIG[-1])
     if not isinstance(settings, dict):
         return
-    known = catalog(engine.name, engine.version)
+    known = catalog(engine.name, engine.settings.version)
     for path in _paths(settings):
         name, written = _full(".".join(path), known), f"'{'.'.join(path)}' under 'config'"
         key = OWNED_SETTINGS.get(name)

@@ -34,7 +34,7 @@ def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
           env:
             PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True
     """
-    catalogs = [parser.catalog for parser in parsers(engine.name, engine.version)]
+    catalogs = [parser.catalog for parser in parsers(engine.name, engine.settings.version)]
     prefixes = {catalog.prefix for catalog in catalogs if catalog.prefix}
     read = chain.from_iterable(catalog.variables for catalog in catalogs)
     known: frozenset[str] | None = None

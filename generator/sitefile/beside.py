@@ -14,6 +14,9 @@ MAX_NAME = 240
 MAX_BYTES = 16 << 20
 MAX_FILES = 500
 
+# The folder with catalogs of images.
+CATALOGS = "catalogs"
+
 # A component of a path that needs no quoting anywhere.
 NAME = r"(?!\.\.?(/|$))[A-Za-z0-9._@+][A-Za-z0-9._@+-]*"
 

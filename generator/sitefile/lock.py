@@ -9,6 +9,13 @@
         revision: main
         commit: ...
 
+    answers:
+      - node: spark1
+        image: vllm/vllm-openai:v0.33.0@sha256:...
+        settings: ...
+        status: accepted
+
+An answer is what an engine said of the settings with that checksum; a group's also names the group.
 An image that was built on the nodes has no digest, but the checksum of its `layers`; one that the
 site builds has that of its `inputs` too.
 """
@@ -18,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from generator.records import record
+from generator.records import record, replace
 from generator.sitefile import source
 from generator.sitefile.beside import Beside
 
@@ -56,12 +63,32 @@ class LockedModel:
 
 
 @record
+class LockedAnswer:
+    """What the engine on a node said of its settings, which are given by their checksum."""
+
+    group: str
+    node: str
+    image: str
+    settings: str
+    status: str
+
+
+@record
 class Lock:
     """What is locked; `raw` is the file's content."""
 
     images: tuple[LockedImage, ...]
     models: tuple[LockedModel, ...]
+    answers: tuple[LockedAnswer, ...] = ()
     raw: bytes = b""
+
+    @property
+    def pins(self) -> bytes:
+        """What bundles are built from, which answers don't change; empty if nothing is pinned."""
+        if not self.answers:
+            return self.raw
+        own = replace(self, answers=())
+        return own.text().encode() if self.images or self.models else b""
 
     def image(self, name: str) -> LockedImage | None:
         """The locked image for a name."""
@@ -91,6 +118,16 @@ class Lock:
             yield f"  - source: {model.source}"
             yield f"    revision: {model.revision}"
             yield f"    commit: {model.commit}"
+        if self.answers:
+            yield "answers:"
+        for answer in sorted(self.answers, key=lambda answer: (answer.group, answer.node)):
+            yield f"  - node: {answer.node}"
+            if answer.group:
+                yield f"    group: {answer.group}"
+            if answer.image:
+                yield f"    image: {answer.image}"
+            yield f"    settings: {answer.settings}"
+            yield f"    status: {answer.status}"
 
 
 class LockError(Exception):
@@ -118,13 +155,17 @@ def parse(name: str, raw: bytes) -> Lock:
     data = document.data
     if document.findings or not isinstance(data, dict):
         raise LockError("it is no YAML of a lock")
-    if data.get("version") != VERSION or set(data) - {"version", "images", "models"}:
+    if data.get("version") != VERSION or set(data) - {"version", *_KEYS}:
         raise LockError("it is not of this version")
     images = tuple(LockedImage(**entry) for entry in _entries(data, "images", _IMAGE))
     models = tuple(LockedModel(**entry) for entry in _entries(data, "models", _MODEL))
     if any(bool(image.digest) == bool(image.layers) for image in images):
         raise LockError("an image has a digest, or the checksum of its layers")
-    return Lock(images, models, raw)
+    answers = tuple(
+        LockedAnswer(**{"group": "", "image": "", **entry})
+        for entry in _entries(data, "answers", _ANSWER)
+    )
+    return Lock(images, models, answers, raw)
 
 
 _IMAGE: Mapping[str, str] = {
@@ -134,6 +175,15 @@ _IMAGE: Mapping[str, str] = {
     "inputs": _DIGEST,
 }
 _MODEL: Mapping[str, str] = {"source": _TEXT, "revision": _TEXT, "commit": _COMMIT}
+_ANSWER: Mapping[str, str] = {
+    "node": _TEXT,
+    "group": _TEXT,
+    "image": _TEXT,
+    "settings": r"[0-9a-f]{64}",
+    "status": r"accepted|refused|could not ask",
+}
+# What an entry of each list must have.
+_KEYS = {"images": {"image"}, "models": {*_MODEL}, "answers": {"node", "settings", "status"}}
 
 
 def _entries(
@@ -148,6 +198,6 @@ def _entries(
         for name, value in entry.items():
             if not isinstance(value, str) or not re.fullmatch(forms[name], value):
                 raise LockError(f"'{name}' of an entry of '{key}' has another form")
-        if (key == "models") != ("commit" in entry) or next(iter(forms)) not in entry:
+        if not _KEYS[key] <= {*entry}:
             raise LockError(f"an entry of '{key}' lacks a key")
         yield {name: str(value) for name, value in entry.items()}

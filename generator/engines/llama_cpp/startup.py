@@ -193,7 +193,7 @@ def _images_of_another_server(start: Start) -> Refusal | None:
 
 
 def _variables_of_numbers(start: Start) -> Refusal | None:
-    known = catalog(start.engine.name, start.engine.version) if start.environment.given else None
+    known = catalog(start.engine.name, start.settings.version) if start.environment.given else None
     flags = {flag.variable: flag for flag in known.flags()} if known else {}
     for name, variable in start.environment.given.items():
         flag, value = flags.get(name), variable.value

@@ -43,12 +43,12 @@ class CheckedFlags:
     @property
     def is_covered(self) -> bool:
         """Whether the engine's version itself has a catalog."""
-        return is_covered(self.engine.name, self.engine.version)
+        return is_covered(self.engine.name, self.engine.settings.version)
 
     @property
     def is_between(self) -> bool:
         """Whether it is a release between two versions with catalogs."""
-        return is_between(self.engine.name, self.engine.version)
+        return is_between(self.engine.name, self.engine.settings.version)
 
     def of(self, rule: str) -> Iterator[Fault]:
         """The faults that break a rule."""
@@ -65,7 +65,7 @@ class CheckedFlags:
 
 def check_flags(engine: DeclaredEngine) -> CheckedFlags | None:
     """The faults of an engine's flags and variables; None if the engine has no catalog."""
-    known = parsers(engine.name, engine.version)
+    known = parsers(engine.name, engine.settings.version)
     if not known:
         return None
     faults: dict[str, list[Fault]] = defaultdict(list)

@@ -4,9 +4,9 @@ import re
 from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.flag_files import versions
 from generator.catalogs.flags import Found
 from generator.catalogs.replacements import Replacement, replacement
+from generator.catalogs.versions import version
 from generator.diagnostics import (
     Add,
     Data,
@@ -168,8 +168,7 @@ def _replaced(name: str, gone: Replacement, parser: Parser) -> Verdict:
 
 def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
     """The flag exists in other versions with a catalog: an earlier one, or else a later one."""
-    order = versions(parser.engine)
-    earlier = [v for v in holding if order.index(v) < order.index(parser.catalog.version)]
+    earlier = [each for each in holding if version(each) < version(parser.catalog.version)]
     if not earlier:
         message = f"{parser.name} has no flag '{name}' yet: {holding[0]} has it"
         return "SG633", _fault(name, message, "take it out")

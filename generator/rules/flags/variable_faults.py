@@ -1,10 +1,10 @@
-"""The faults of a variable's name that begins with the engine's own prefix."""
+"""The faults of a variable that begins with the engine's own prefix: of its name, or its value."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from generator import diagnostics
-from generator.catalogs.flag_files import versions
 from generator.catalogs.replacements import replacement
+from generator.catalogs.versions import version
 from generator.diagnostics import KeyPath
 from generator.rules.flags.parser import Parser, of_other_versions
 from generator.rules.flags.value_faults import Verdict
@@ -16,8 +16,34 @@ def faults(variables: Iterable[Variable], parser: Parser) -> Iterator[Verdict]:
     """The variables that the engine does not read, or is not known to read."""
     known = parser.catalog
     for variable in variables if known.prefix else ():
-        if variable.name.upper().startswith(known.prefix) and variable.name not in known.variables:
-            yield _fault(variable.name, variable.path, parser)
+        name, path = variable.name, variable.path
+        if name.upper().startswith(known.prefix) and name not in known.variables:
+            yield _fault(name, path, parser)
+        elif not _is_read(variable.value, known.kinds.get(name, "")):
+            kind = "a whole number" if known.kinds[name] == "int" else "a number"
+            message = f"{parser.name} reads {name} as {kind}, and ends at {variable.value!r}"
+            yield "SG649", Fault(message, path, _number_for(variable.value))
+
+
+def _is_read(value: str, kind: str) -> bool:
+    """Whether Python's own functions read a value; one that refers to another is not known."""
+    if kind not in _READERS or "$" in value:
+        return True
+    try:
+        _READERS[kind](value)
+    except ValueError:
+        return False
+    return True
+
+
+_READERS: Mapping[str, Callable[[str], float]] = {"int": int, "float": float}
+
+
+def _number_for(value: str) -> str:
+    """What to write in place of a word."""
+    if value.lower() in ("true", "yes", "on"):
+        return "write 1"
+    return "write 0" if value.lower() in ("false", "no", "off") else "write a number, or remove it"
 
 
 def _fault(name: str, path: KeyPath, parser: Parser) -> Verdict:
@@ -45,8 +71,7 @@ def _fault(name: str, path: KeyPath, parser: Parser) -> Verdict:
 
 
 def _of_versions(name: str, path: KeyPath, parser: Parser, holding: list[str]) -> Verdict:
-    order = versions(parser.engine)
-    if order.index(holding[-1]) < order.index(parser.catalog.version):
+    if version(holding[-1]) < version(parser.catalog.version):
         message = f"{parser.name} no longer reads {name}: {holding[-1]} did"
         proposals = diagnostics.removal(path)
         return _of("SG645", path, message, "take it out", proposals)

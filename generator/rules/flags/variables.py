@@ -76,3 +76,25 @@ def variable_that_is_not_known(flags: CheckedFlags) -> Iterator[Fault]:
             SGLANG_LOG_GC: 1
     """
     yield from flags.warnings("SG646")
+
+
+@rule("SG649")
+def variable_that_is_no_number(flags: CheckedFlags) -> Iterator[Fault]:
+    """A variable that vLLM reads as a number is one.
+
+    Also its switches are numbers, 0 and 1: at any other word, vLLM ends with a ValueError where it
+    first reads them, sometimes long after it has loaded the model.
+
+    Source: vLLM, vllm/envs.py, asked with values of each kind (schemas/engines).
+
+    Bad:
+        engine:
+          env:
+            VLLM_USE_DEEP_GEMM: "true"
+
+    Good:
+        engine:
+          env:
+            VLLM_USE_DEEP_GEMM: 1
+    """
+    yield from flags.errors("SG649")

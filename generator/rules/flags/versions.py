@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from generator.catalogs.flag_files import versions
 from generator.catalogs.versions import version
 from generator.diagnostics import Related, Severity, listed
 from generator.rules.flags.checking import CheckedFlags
@@ -11,7 +12,7 @@ from generator.rules.registry import Fault, rule
 _OF_KNOWN_FLAGS = ("SG634", "SG635")
 _OF_OTHERS = (
     *("SG632", "SG633", "SG636", "SG637", "SG639"),
-    *("SG640", "SG641", "SG643", "SG644", "SG645"),
+    *("SG640", "SG641", "SG643", "SG644", "SG645", "SG649"),
 )
 _WARNINGS = ("SG638", "SG646")
 
@@ -23,7 +24,9 @@ def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
     The flags of each release of vLLM since 0.19 and of SGLang since 0.5.5 are known. A newer
     version, an older one, or one with a local part, such as `0.33.0+own`, may have more: whatever
     the nearest known version lacks is assumed to be specific to it. Flags that a build is declared
-    to have, under `engine.own`, are not reported.
+    to have, under `engine.own`, are not reported. Of a release newer than all of them, this says so
+    in any case: `launch.sh --describe-engine` on a node has the engine itself list its settings,
+    and `sparkgen catalog add` keeps that list, by which they are then checked.
 
     Bad:
         engine:
@@ -41,6 +44,13 @@ def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
     faults = [fault for number in (*_OF_OTHERS, *_WARNINGS) for fault in flags.of(number)]
     entries = sorted({fault.path[:3] for fault in faults}, key=str)
     if not entries:
+        if _is_newer(flags):
+            yield Fault(
+                f"{flags.parser.title} {flags.engine.version} is newer than all that is known: its "
+                f"settings are compared with those of {flags.parser.catalog.version}",
+                ("engine", "version"),
+                "on a node, 'launch.sh --describe-engine' lists its own for 'sparkgen catalog add'",
+            )
         return
     names = [str(entry[-1]) for entry in entries]
     is_own = bool(version(flags.engine.version).local)
@@ -52,6 +62,13 @@ def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
         f"{instead}compare with the engine's own '--help'",
         related=tuple(Related(str(entry[-1]), entry) for entry in entries),
     )
+
+
+def _is_newer(flags: CheckedFlags) -> bool:
+    """Whether it is a release after all that have a catalog, where each has one."""
+    known, own = versions(flags.engine.name), version(flags.engine.version).public
+    newest = version(known[-1]).public
+    return len(known) > 1 and own > newest and own.release[0] <= newest.release[0] + 1
 
 
 @rule("SG631", Severity.WARNING)

@@ -197,7 +197,7 @@ def _pooled_renderers(start: Start) -> Refusal | None:
 
 def _unknown_variables(start: Start) -> Refusal | None:
     name = "fail-on-environ-validation"
-    known = catalog(start.engine.name, start.engine.version)
+    known = catalog(start.engine.name, start.settings.version)
     unknown = [
         variable
         for variable in start.environment.given
@@ -209,13 +209,6 @@ def _unknown_variables(start: Start) -> Refusal | None:
             f"vLLM has no variable {unknown[0]}, and '{name}' makes that fatal",
             f"take {unknown[0]} out under engine.env",
         )
-    return None
-
-
-def _port_that_is_no_number(start: Start) -> Refusal | None:
-    name = "VLLM_PORT"
-    if not start.environment.get(name, "0").isdigit():
-        return start.refuse_variable(name, f"{name} must be a number", "take it out")
     return None
 
 
@@ -249,5 +242,4 @@ CONDITIONS = (
         f"{_PROCESSOR}:537",
         (0, 21),
     ),
-    Condition(_port_that_is_no_number, "vllm/envs.py"),
 )

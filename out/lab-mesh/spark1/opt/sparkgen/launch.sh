@@ -8,11 +8,12 @@
 #   launch.sh --create has Compose create the container, for the unit to start
 #   launch.sh --check-engine  asks the engine itself whether it accepts its settings, without its weights and beside
 #                      one that runs; prints lines of JSON. Exit status: 0 accepted, 1 refused, 3 could not be asked
+#   launch.sh --describe-engine  has it list all settings that it has, as JSON for 'sparkgen catalog add'
 # If a node has engines of several groups, --group NAME comes first.
 # shellcheck disable=SC2154 # What is not set here is in container.sh.
 set -euo pipefail
 
-name=sparkgen-engine given='' asked=''
+name=sparkgen-engine given='' asked=()
 here=$(dirname "${BASH_SOURCE[0]}")
 own=$here group=''
 if [[ ${1:-} == --group ]]; then
@@ -55,9 +56,9 @@ is_contained() { ! grep -q '^venv=' "$own/container.sh"; }
 
 # Where the engine would start, it is asked about its settings instead.
 ask() { # FOLDER
-  if [[ ! $asked ]]; then return; fi
+  if ((!${#asked[@]})); then return; fi
   name=$name-check
-  arguments=("$1/ask.sh" "$asked" "$program" "${arguments[@]}") program=bash
+  arguments=("$1/ask.sh" "${asked[@]}") program=bash
 }
 
 bare() {
@@ -105,12 +106,12 @@ contained() {
     # In memory only, and gone with the container.
     given=$(mktemp -d -p /dev/shm)
     trap 'rm -rf "$given"' EXIT
-    if [[ $asked ]]; then : >"$given/secrets"; else secrets --prepare "$given/secrets"; fi
+    if ((${#asked[@]})); then : >"$given/secrets"; else secrets --prepare "$given/secrets"; fi
   fi
   if has_cdi; then devices=(--device "$gpu"); fi
   # shellcheck source=/dev/null
   . "$own/container.sh"
-  if [[ $asked ]]; then
+  if ((${#asked[@]})); then
     network=none
     options+=(--pull never --volume "$(cd "$here" && pwd)/preflight:/opt/sparkgen/preflight:ro")
     ask /opt/sparkgen/preflight
@@ -139,10 +140,32 @@ contained() {
   return "${signaled:-$status}"
 }
 
+facts() { sed -n "s/^$1=//p" "$here/../../etc/sparkgen/${group:+groups/$group.}node.env"; }
+
+# Has what is to be asked run where the engine would, in a process of its own. Ends with its status: 0, 1 or 3.
+ask_there() {
+  local status=0
+  (if [[ ${image:-} ]]; then contained; else bare; fi) || status=$?
+  if ((status == 0 || status == 1 || status == 3)); then exit "$status"; fi
+  unasked "it ended with status $status"
+}
+
+unasked() { # WHY
+  printf '{"stage": "end", "status": "could not ask", "why": "%s"}\n' "${1//[\"\\]/\'}"
+  exit 3
+}
+
+# Sets the digest of the engine's image; fails, and says why, if the image is not here.
+find_image() {
+  digest=''
+  [[ ${image:-} ]] || return 0
+  digest=$(timeout 60 docker image inspect --format '{{join .RepoDigests " "}}' "$image" 2>&1) || return
+  digest=${digest##*@}
+}
+
 # Says what is asked about, then has it asked. The checksum is that of the command and of the files with settings.
 check_engine() {
-  local facts=$here/../../etc/sparkgen/${group:+groups/$group.}node.env form digest='' files settings status=0 why
-  fact() { sed -n "s/^$1=//p" "$facts"; }
+  local form digest files settings engine version why=''
   # shellcheck source=/dev/null
   . "$own/container.sh"
   files=("${env_files[@]}")
@@ -151,33 +174,39 @@ check_engine() {
     printf '%s\0' "$program" "${arguments[@]}"
     grep -hv '^#' -- "${files[@]}" || true
   } | sha256sum)
-  read -r asked why < <(fact ENGINE)
+  read -r engine version < <(facts ENGINE)
+  find_image || why=${digest##*$'\n'} digest=''
   form='{"stage": "start", "site": "%s", "group": "%s", "node": "%s", "engine": "%s", "version": "%s", '
   # shellcheck disable=SC2059
-  printf "$form" "$(fact SITE)" "$group" "$(fact NODE)" "$asked" "$why"
-  why=''
-  if [[ ${image:-} ]]; then
-    digest=$(timeout 60 docker image inspect --format '{{join .RepoDigests " "}}' "$image" 2>&1) || why=${digest##*$'\n'} digest=''
+  printf "$form" "$(facts SITE)" "$group" "$(facts NODE)" "$engine" "$version"
+  printf '"image": "%s", "digest": "%s", "settings": "%s"}\n' "${image:-}" "$digest" "${settings%% *}"
+  if [[ $why ]]; then unasked "$why"; fi
+  asked=("$engine" "$program" "${arguments[@]}")
+  ask_there
+}
+
+describe_engine() {
+  local digest engine version
+  # shellcheck source=/dev/null
+  . "$own/container.sh"
+  read -r engine version < <(facts ENGINE)
+  if ! find_image; then
+    echo "$digest" >&2
+    exit 3
   fi
-  printf '"image": "%s", "digest": "%s", "settings": "%s"}\n' "${image:-}" "${digest##*@}" "${settings%% *}"
-  if [[ ! $why ]]; then
-    # In a process of its own, which becomes the engine or waits for its container.
-    (if [[ ${image:-} ]]; then contained; else bare; fi) || status=$?
-    if ((status == 0 || status == 1 || status == 3)); then exit "$status"; fi
-    why="it ended with status $status"
-  fi
-  printf '{"stage": "end", "status": "could not ask", "why": "%s"}\n' "${why//[\"\\]/\'}"
-  exit 3
+  asked=(--describe "$engine" "image=${image:-}" "digest=$digest")
+  ask_there
 }
 
 case ${1:-} in
   --check) secrets --check ;;
   --check-engine) check_engine ;;
+  --describe-engine) describe_engine ;;
   --create) create ;;
   --bare) secrets --check && bare ;;
   '') if is_contained; then contained; else secrets --check && bare; fi ;;
   *)
-    echo "usage: launch.sh [--group NAME] [--bare | --check | --check-engine | --create]" >&2
+    echo "usage: launch.sh [--group NAME] [--bare | --check | --check-engine | --describe-engine | --create]" >&2
     exit 2
     ;;
 esac
