@@ -3,7 +3,7 @@
 Each function creates a check for a `Condition` of generator/engines/startup.py.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
 from generator import catalogs
 from generator.engines.startup import METHOD, SPECULATIVE, Refusal, Start
@@ -44,36 +44,6 @@ def excludes(name: str, *others: str) -> Check:
     return check
 
 
-def without_stages(name: str) -> Check:
-    """A setting can't be combined with pipeline stages."""
-
-    def check(start: Start) -> Refusal | None:
-        if not start.is_given(name) or start.sizes.pipeline == 1:
-            return None
-        return start.refuse(
-            name,
-            f"'{name}' can't be combined with pipeline stages",
-            "take it out, or split the model by 'tensor' alone",
-        )
-
-    return check
-
-
-def without_drafts(name: str, methods: Collection[str] = ("eagle3", "mtp", "draft")) -> Check:
-    """A setting can't be combined with some methods of speculative decoding."""
-
-    def check(start: Start) -> Refusal | None:
-        if not start.is_given(name) or start.method not in methods:
-            return None
-        return start.refuse(
-            name,
-            f"'{name}' can't be combined with drafts by '{start.method}'",
-            "take one of the two out",
-        )
-
-    return check
-
-
 def within(name: str, least: float, most: float | None = None, *keys: str) -> Check:
     """A number has to be within bounds."""
 
@@ -90,16 +60,6 @@ def within(name: str, least: float, most: float | None = None, *keys: str) -> Ch
     return check
 
 
-def none_below(bounds: Mapping[str, float]) -> Check:
-    """Numbers have to be at least so large; the first that is not is refused."""
-    checks = [within(name, least) for name, least in bounds.items()]
-
-    def check(start: Start) -> Refusal | None:
-        return next((found for each in checks if (found := each(start))), None)
-
-    return check
-
-
 def one_of(name: str, words: Collection[str], why: str, remedy: str, *keys: str) -> Check:
     """A value has to be one of these words; `why` follows it in the message."""
 
@@ -108,16 +68,6 @@ def one_of(name: str, words: Collection[str], why: str, remedy: str, *keys: str)
         if not word or word in words:
             return None
         return start.refuse(name, f"{word} {why}", remedy, *keys)
-
-    return check
-
-
-def none_of(name: str, words: Collection[str], why: str, remedy: str, *keys: str) -> Check:
-    """A value must not be one of these words; `why` follows it in the message."""
-
-    def check(start: Start) -> Refusal | None:
-        word = start.word(name, *keys)
-        return start.refuse(name, f"{word} {why}", remedy, *keys) if word in words else None
 
     return check
 

@@ -136,13 +136,6 @@ def _contexts_of_nemotron(start: Start) -> Refusal | None:
     return None
 
 
-def _decoded_by_flashkda(start: Start) -> Refusal | None:
-    name = "linear-attn-decode-backend"
-    if start.word(name) == "flashkda":
-        return start.refuse(name, "flashkda supports only prefill", "write triton, or take it out")
-    return None
-
-
 def _verified_states(start: Start) -> Refusal | None:
     name = "linear-attn-verify-backend"
     if start.word(name) == "flashinfer" and start.word("mamba-ssm-dtype") != "bfloat16":
@@ -310,17 +303,6 @@ def _runner_of_another_form(start: Start) -> Refusal | None:
     return None
 
 
-def _multiple_items(start: Start) -> Refusal | None:
-    backends = {start.word(flag) for flag in _FLAGS} - {""}
-    if start.is_on("enable-mis") and backends - {"flashinfer"}:
-        return start.refuse(
-            "enable-mis",
-            "'enable-mis' needs flashinfer",
-            "write 'attention-backend: flashinfer'",
-        )
-    return None
-
-
 _HOOK, _CACHES = "sglang/srt/arg_groups/attention_hook.py", "sglang/srt/arg_groups/kv_cache_hook.py"
 _REGISTRY = "sglang/srt/layers/attention/attention_registry.py"
 _MODEL = "sglang/srt/configs/model_config.py"
@@ -333,7 +315,6 @@ CONDITIONS = (
     Condition(_contexts_of_prompts, f"{_HOOK}:233", (0, 5, 19)),
     Condition(_contexts_of_a_kind, "sglang/srt/arg_groups/parallel_hook.py:120", (0, 5, 20)),
     Condition(_contexts_of_nemotron, "sglang/srt/arg_groups/parallel_hook.py:77", (0, 5, 21)),
-    Condition(_decoded_by_flashkda, f"{_HOOK}:319", (0, 5, 15)),
     Condition(_verified_states, f"{_HOOK}:373", (0, 5, 17)),
     Condition(_deterministic, "sglang/srt/arg_groups/overrides.py:1119"),
     # The available kernels are in the binaries of other packages.
@@ -349,5 +330,4 @@ CONDITIONS = (
     Condition(_runner_of_other_gpus, "sglang/srt/layers/moe/moe_runner/flashinfer_trtllm.py"),
     # The check looks at the method that a flag or an override names; kernels are checked later.
     Condition(_runner_of_another_form, "", (0, 5, 6)),
-    Condition(_multiple_items, f"{_HOOK}:573", (0, 5, 11)),
 )

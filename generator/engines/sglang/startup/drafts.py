@@ -65,24 +65,6 @@ def _sampled_rejection(start: Start) -> Refusal | None:
     return None
 
 
-def _draft_window(start: Start) -> Refusal | None:
-    window, sink = (
-        start.number("speculative-draft-window-size"),
-        start.number("speculative-draft-sink-size"),
-    )
-    if window is not None and window <= 0:
-        return start.refuse(
-            "speculative-draft-window-size", "a window must have at least 1 token", "take it out"
-        )
-    if sink is not None and (sink < 0 or window is None):
-        return start.refuse(
-            "speculative-draft-sink-size",
-            "a sink needs a window",
-            "write 'speculative-draft-window-size' beside it",
-        )
-    return None
-
-
 def _draft_with_flexible_attention(start: Start) -> Refusal | None:
     backend = start.word("attention-backend")
     # torch_native is not rejected, but fails on the first request, which is SGLang's own warm-up
@@ -93,15 +75,6 @@ def _draft_with_flexible_attention(start: Start) -> Refusal | None:
             f"{backend} does not support speculative decoding",
             "write flashinfer or triton",
         )
-    return None
-
-
-def _drafts_with_other_caches(start: Start) -> Refusal | None:
-    for name in ("enable-lmcache", "weight-cache-mode"):
-        if start.method and name in start.settings and not start.is_off(name):
-            return start.refuse(
-                name, f"'{name}' can't be combined with speculative decoding", "take one out"
-            )
     return None
 
 
@@ -125,8 +98,6 @@ CONDITIONS = (
     Condition(_mixed_chunks_switched_off, f"{_SPECULATIVE}:1103", effect=Effect.DIFFERS),
     Condition(_verified_blocks, f"{_SPECULATIVE}:177", (0, 5, 22)),
     Condition(_sampled_rejection, f"{_SPECULATIVE}:1216", (0, 5, 14)),
-    Condition(_draft_window, f"{_SPECULATIVE}:205", (0, 5, 12)),
     Condition(_draft_with_flexible_attention, "sglang/srt/arg_groups/attention_hook.py:161"),
-    Condition(_drafts_with_other_caches, "sglang/srt/arg_groups/kv_cache_hook.py:450", (0, 5, 21)),
     Condition(_draft_with_adapters, "sglang/srt/arg_groups/lora_hook.py:260", (0, 5, 6)),
 )

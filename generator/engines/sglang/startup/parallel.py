@@ -1,40 +1,9 @@
 """How SGLang subdivides tensor ranks: by requests, by context and by experts."""
 
-from generator.engines.conditions import none_below
 from generator.engines.startup import Condition, Effect, Refusal, Start
 
 _DATA, _CONTEXT, _DECODE = "attn-dp-size", "attn-cp-size", "dcp-size"
 _EXPERTS, _EXCHANGE = "moe-dp-size", "moe-a2a-backend"
-
-
-def _attention_data(start: Start) -> Refusal | None:
-    size, tensor = start.count(_DATA), start.sizes.tensor
-    if size < 1 or tensor % size:
-        return start.refuse(
-            _DATA, f"'{_DATA}' {size} does not divide tensor size {tensor}", "write a divisor of it"
-        )
-    return None
-
-
-def _attention_context(start: Start) -> Refusal | None:
-    size, data, tensor = start.count(_CONTEXT), start.count(_DATA), start.sizes.tensor
-    if size > 1 and tensor % (size * max(1, data)):
-        return start.refuse(
-            _CONTEXT,
-            f"'{_CONTEXT}' {size} times '{_DATA}' {data} does not divide tensor size {tensor}",
-            "write a divisor of the tensor size",
-        )
-    return None
-
-
-def _prefill_context(start: Start) -> Refusal | None:
-    if start.is_on("enable-prefill-cp") and not start.word("cp-strategy"):
-        return start.refuse(
-            "enable-prefill-cp",
-            "context parallelism needs a strategy",
-            "write 'cp-strategy' beside it",
-        )
-    return None
 
 
 def _decode_context(start: Start) -> Refusal | None:
@@ -57,44 +26,6 @@ def _decode_context(start: Start) -> Refusal | None:
             "dcp-comm-backend",
             "'fi_a2a' needs NVLink between the nodes, and Sparks have none",
             "write a2a",
-        )
-    return None
-
-
-def _expert_data(start: Start) -> Refusal | None:
-    size, tensor = start.count(_EXPERTS), start.sizes.tensor
-    if size == 1:
-        return None
-    if size < 1 or tensor % size:
-        return start.refuse(
-            _EXPERTS, f"'{_EXPERTS}' {size} does not divide tensor size {tensor}", "write a divisor"
-        )
-    if start.sizes.pipeline > 1:
-        return start.refuse(
-            _EXPERTS, f"'{_EXPERTS}' does not support pipeline stages", "take it out"
-        )
-    if start.sizes.expert:
-        return start.refuse(
-            _EXPERTS,
-            f"all {tensor} ranks share the experts, and none is left for '{_EXPERTS}' {size}",
-            "take it out, or 'expert: true'",
-        )
-    if start.count(_CONTEXT) != size:
-        return start.refuse(
-            _EXPERTS,
-            f"'{_EXPERTS}' and '{_CONTEXT}' must be the same",
-            "write the same number for both",
-        )
-    return None
-
-
-def _dense_layers(start: Start) -> Refusal | None:
-    size = start.number("moe-dense-tp-size")
-    if size is not None and size not in (1, start.sizes.tensor):
-        return start.refuse(
-            "moe-dense-tp-size",
-            "dense layers must be whole, or split like all others",
-            "write 1, or take it out",
         )
     return None
 
@@ -134,22 +65,6 @@ def _balance_of_one(start: Start) -> Refusal | None:
     return None
 
 
-def _dispatch_without_exchange(start: Start) -> Refusal | None:
-    name = "ep-dispatch-algorithm"
-    if start.word(name) in ("static", "lp") and start.word(_EXCHANGE) in ("", "none"):
-        return start.refuse(
-            name, f"'{name}' needs an all-to-all backend, '{_EXCHANGE}'", "take it out"
-        )
-    return None
-
-
-def _exchange_of_other_gpus(start: Start) -> Refusal | None:
-    backend = start.word(_EXCHANGE)
-    if backend in ("megamoe", "flashinfer_megamoe"):
-        return start.refuse(_EXCHANGE, f"'{backend}' has no kernels for a GB10", "take it out")
-    return None
-
-
 def _experts_by_exchange(start: Start) -> Refusal | None:
     backend = start.word(_EXCHANGE)
     if backend not in ("", "none") and not start.sizes.expert and start.sizes.tensor > 1:
@@ -159,10 +74,6 @@ def _experts_by_exchange(start: Start) -> Refusal | None:
             "write 'expert: true' under engine.parallel",
         )
     return None
-
-
-def _head_of_attention_data(start: Start) -> Refusal | None:
-    return _without_attention_data(start, "enable-tp-lm-head-all-to-all")
 
 
 def _whole_head(start: Start) -> Refusal | None:
@@ -200,20 +111,11 @@ _VALIDATION = "sglang/srt/arg_groups/validation_hook.py"
 _MOE = "sglang/srt/arg_groups/moe_hook.py"
 
 CONDITIONS = (
-    Condition(_attention_data, f"{_PARALLEL}:286", (0, 5, 22)),
-    Condition(_attention_context, f"{_PARALLEL}:159", (0, 5, 9)),
-    Condition(_prefill_context, f"{_PARALLEL}:152", (0, 5, 14)),
     Condition(_decode_context, f"{_PARALLEL}:244", (0, 5, 15)),
-    Condition(_expert_data, f"{_PARALLEL}:172", (0, 5, 9)),
-    Condition(_dense_layers, f"{_VALIDATION}:207"),
     Condition(_delayed_stages, f"{_VALIDATION}:165", (0, 5, 11)),
     Condition(_runner_of_whole_experts, f"{_MOE}:161", (0, 5, 9)),
     Condition(_balance_of_one, f"{_PARALLEL}:791"),
-    Condition(_dispatch_without_exchange, f"{_PARALLEL}:783", (0, 5, 17)),
-    Condition(_exchange_of_other_gpus, f"{_MOE}:336", (0, 5, 12)),
     Condition(_experts_by_exchange, _MOE, effect=Effect.DIFFERS),
-    Condition(_head_of_attention_data, "sglang/srt/arg_groups/overrides.py:1429", (0, 5, 18)),
     Condition(_whole_head, "sglang/srt/arg_groups/overrides.py:1369", effect=Effect.DIFFERS),
-    Condition(none_below({"base-gpu-id": 0, "gpu-id-step": 1}), f"{_VALIDATION}:204"),
     Condition(_parallel_norms, "sglang/srt/arg_groups/layernorm_sp_hook.py:129", (0, 5, 19)),
 )

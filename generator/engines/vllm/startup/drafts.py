@@ -111,27 +111,6 @@ def _too_few_tokens_for_adapters(start: Start) -> Refusal | None:
     return None
 
 
-def _shared_caches(start: Start) -> Refusal | None:
-    if start.is_on("kv-sharing-fast-prefill") and start.method in ("eagle", "eagle3", "mtp"):
-        return start.refuse(
-            "kv-sharing-fast-prefill",
-            f"'kv-sharing-fast-prefill' can't be combined with drafts by '{start.method}'",
-            "take one of the two out",
-        )
-    return None
-
-
-def _counted_without_drafts(start: Start) -> Refusal | None:
-    mode = start.word("per-request-spec-decode-metrics")
-    if mode not in ("", "none") and not start.method:
-        return start.refuse(
-            "per-request-spec-decode-metrics",
-            "'per-request-spec-decode-metrics' counts drafts, and speculative decoding is off",
-            "take it out",
-        )
-    return None
-
-
 def _step(start: Start) -> int:
     return start.count("max-num-batched-tokens", start.batch.tokens)
 
@@ -151,6 +130,4 @@ CONDITIONS = (
     Condition(_graphs_of_drafts, "vllm/config/compilation.py:1556", until=(0, 23)),
     Condition(_graphs_of_drafts_in_the_first, "vllm/config/compilation.py:1556", (0, 23)),
     Condition(_too_few_tokens_for_adapters, "vllm/engine/arg_utils.py:2721"),
-    Condition(_shared_caches, "vllm/config/vllm.py:2023"),
-    Condition(_counted_without_drafts, "vllm/config/vllm.py:1738", (0, 29)),
 )

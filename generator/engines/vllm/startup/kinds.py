@@ -153,13 +153,6 @@ def _without_adapters(start: Start) -> Refusal | None:
     )
 
 
-def _adapters_of_images(start: Start) -> Refusal | None:
-    known, name = kind(start), "default-mm-loras"
-    if start.value(name) and known and not known.images:
-        return start.refuse(name, "the model takes no images", "take it out")
-    return None
-
-
 def _limits_of_images(start: Start) -> Refusal | None:
     known, name = kind(start), "limit-mm-per-prompt"
     if name in start.settings and known and not known.images:
@@ -182,7 +175,6 @@ CONDITIONS = (
     ),
     Condition(_prediction_by_transformers, f"{_SPECULATION}:1391", (0, 33)),
     Condition(_without_adapters, "vllm/config/lora.py:150", until=_UNREAD),
-    Condition(_adapters_of_images, "vllm/engine/arg_utils.py:2686", until=_UNREAD),
     Condition(
         _limits_of_images,
         "vllm/config/multimodal.py",

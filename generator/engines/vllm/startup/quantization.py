@@ -115,16 +115,6 @@ def _backend_with_an_extra(start: Start) -> Refusal | None:
     return None
 
 
-def _deep_gemm_switched_off(start: Start) -> Refusal | None:
-    if start.word(_EXPERTS) == "deep_gemm" and start.variable("VLLM_USE_DEEP_GEMM") is False:
-        return start.refuse_variable(
-            "VLLM_USE_DEEP_GEMM",
-            "it disables the backend that the site asks for",
-            "take it out",
-        )
-    return None
-
-
 def _mega_kernel_of_another_kind(start: Start) -> Refusal | None:
     name, kind = start.word(_EXPERTS), start.model_type
     if name == f"{_SPREAD}mega_deep_gemm" and kind and not kind.startswith("deepseek_v4"):
@@ -209,7 +199,6 @@ CONDITIONS = (
     Condition(_full_floats_of_a_form, ""),
     # No publisher lists what an image contains besides vLLM.
     Condition(_backend_with_an_extra, "", (0, 28)),
-    Condition(_deep_gemm_switched_off, "vllm/utils/deep_gemm.py:113", (0, 20)),
     Condition(_mega_kernel_of_another_kind, "vllm/config/kernel.py:235", (0, 29)),
     Condition(
         _linear_backend,

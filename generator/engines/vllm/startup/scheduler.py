@@ -57,19 +57,6 @@ def _threshold_above_context(start: Start) -> Refusal | None:
     return None
 
 
-def _partial_prefills(start: Start) -> Refusal | None:
-    most, name = start.count("max-num-partial-prefills"), "max-num-partial-prefills"
-    if most > 1 and start.is_off("enable-chunked-prefill"):
-        return start.refuse(name, f"'{name}' needs chunked prefill", "take it out")
-    if start.count("max-long-partial-prefills") > most:
-        return start.refuse(
-            "max-long-partial-prefills",
-            f"there are more long prompts at once than prompts ({most})",
-            f"write {most} or less",
-        )
-    return None
-
-
 def _aligned_blocks(start: Start) -> Refusal | None:
     block, step = start.number("block-size"), start.count(_STEP, start.batch.tokens)
     if start.word("mamba-cache-mode") != "align" or not (start.known and start.known.recurrent):
@@ -210,7 +197,6 @@ CONDITIONS = (
     Condition(_step_below_sequences, f"{_SCHEDULER}:332"),
     Condition(_active_above_all, f"{_SCHEDULER}:342", (0, 31)),
     Condition(_threshold_above_context, f"{_SCHEDULER}:356"),
-    Condition(_partial_prefills, _SCHEDULER, until=(0, 27)),
     Condition(_aligned_blocks, f"{_VLLM}:3415"),
     Condition(_mamba_blocks, f"{_VLLM}:3449"),
     Condition(_given_twice, "vllm/engine/arg_utils.py:2730"),

@@ -108,15 +108,7 @@ def _no_connector(start: Start) -> Refusal | None:
     return start.refuse(_TRANSFER, "no KV connector is named", "write 'kv_connector: NAME'")
 
 
-def _no_key(start: Start) -> Refusal | None:
-    given = start.value(_WATERMARK)
-    if not isinstance(given, Mapping) or start.value(_WATERMARK, "key") is not None:
-        return None
-    return start.refuse(_WATERMARK, "a watermark needs a key", "write 'key: NUMBER' in it")
-
-
 CONDITIONS = (
     Condition(_wrong_values, "vllm/config", until=_UNREAD),
     Condition(_no_connector, "vllm/distributed/kv_transfer/kv_connector/factory.py:102"),
-    Condition(_no_key, "vllm/config/watermarking.py", (0, 30)),
 )

@@ -2,7 +2,6 @@
 
 from generator.diagnostics import did_you_mean
 from generator.engines.startup import Condition, Effect, Refusal, Start
-from generator.engines.vllm.startup.kinds import kind
 
 _TRANSFER, _EXPERTS = "kv-transfer-config", "enable-return-routed-experts"
 _CONTEXT = "decode-context-parallel-size"
@@ -43,27 +42,6 @@ def _role(start: Start) -> Refusal | None:
             "a connector needs a role",
             "write 'kv_role: kv_both' beside it",
             "kv_connector",
-        )
-    return None
-
-
-def _encoder_role(start: Start) -> Refusal | None:
-    name = "ec-transfer-config"
-    if start.word(name, "ec_connector") and not start.word(name, "ec_role"):
-        return start.refuse(
-            name, "a connector needs a role", "write 'ec_role: ROLE' beside it", "ec_connector"
-        )
-    return None
-
-
-def _encoder_without_images(start: Start) -> Refusal | None:
-    name, known = "ec-transfer-config", kind(start)
-    if start.word(name, "ec_role") == "ec_producer" and known and not known.images:
-        return start.refuse(
-            name,
-            "the model takes no images, so it has no encoder to run alone",
-            "take it out",
-            "ec_role",
         )
     return None
 
@@ -158,47 +136,10 @@ def _unsized_offload(start: Start) -> Refusal | None:
     return None
 
 
-def _experts_returned(start: Start) -> Refusal | None:
-    if not start.is_on(_EXPERTS):
-        return None
-    if start.sizes.pipeline > 1 or start.count("decode-context-parallel-size") > 1:
-        return start.refuse(
-            _EXPERTS,
-            f"'{_EXPERTS}' supports neither pipeline stages nor context parallelism",
-            "take it out",
-        )
-    if start.known and start.known.experts == 0:
-        return start.refuse(_EXPERTS, "the model has no experts", "take it out")
-    return None
-
-
-def _offload_group(start: Start) -> Refusal | None:
-    group, inside = start.count("offload-group-size", 0), start.count("offload-num-in-group")
-    if start.word("offload-backend") != "prefetch" and not group:
-        return None
-    if not group:
-        return start.refuse(
-            "offload-backend",
-            "'prefetch' needs a group size",
-            "write 'offload-group-size: LAYERS' beside it",
-        )
-    if inside > group:
-        return start.refuse(
-            "offload-num-in-group",
-            f"a group of {group} layers does not have {inside} to offload",
-            f"write {group} or less",
-        )
-    if start.count("offload-prefetch-step") < 1:
-        return start.refuse("offload-prefetch-step", "a step must be at least 1", "write 1 or more")
-    return None
-
-
 _FACTORY = "vllm/distributed/kv_transfer/kv_connector/factory.py"
 
 CONDITIONS = (
     Condition(_role, "vllm/config/kv_transfer.py:115"),
-    Condition(_encoder_role, "vllm/config/ec_transfer.py:85"),
-    Condition(_encoder_without_images, "vllm/config/vllm.py:2898", (0, 29)),
     Condition(_growing_segments, "vllm/config/vllm.py:1291", (0, 21)),
     Condition(_unknown_connector, f"{_FACTORY}:128", until=(0, 34)),
     Condition(_several_caches, f"{_FACTORY}:57", until=(0, 34)),
@@ -206,6 +147,4 @@ CONDITIONS = (
     Condition(_sparse_cache_in_memory, "vllm/config/vllm.py:1885", (0, 30)),
     Condition(_experts_without_prefixes, "vllm/config/vllm.py:1204", (0, 31)),
     Condition(_unsized_offload, "vllm/config/vllm.py:1157", effect=Effect.DIFFERS),
-    Condition(_experts_returned, "vllm/config/vllm.py:1204", (0, 30)),
-    Condition(_offload_group, "vllm/config/offload.py:102"),
 )
