@@ -21,7 +21,8 @@ def switch_setups(
     topology: Topology, fabric: Fabric, services: Collection[str]
 ) -> tuple[SwitchSetup, ...]:
     """The setups in the order of the site file."""
-    return tuple(_setup(switch, fabric, QOS in services) for switch in topology.switches)
+    in_order = sorted(topology.switches, key=lambda switch: switch.name)
+    return tuple(_setup(switch, fabric, QOS in services) for switch in in_order)
 
 
 def _setup(switch: DeclaredSwitch, fabric: Fabric, is_lossless: bool) -> SwitchSetup:

@@ -88,7 +88,12 @@ def agreed(by_catalog: Sequence[Iterable[Verdict]]) -> Iterator[Verdict]:
 
 
 def _entry(verdict: Verdict) -> KeyPath:
-    return verdict[1].path[:3]
+    return entry_of(verdict[1])
+
+
+def entry_of(fault: Fault) -> KeyPath:
+    """The entry of `engine.args` or of variables, also of those of a node, that has a fault."""
+    return fault.path[: 4 if fault.path[:1] == ("nodes",) else 3]
 
 
 def _variable_faults(engine: DeclaredEngine, known: Parser) -> Iterable[Verdict]:

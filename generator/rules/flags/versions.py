@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from generator.catalogs.flag_files import versions
 from generator.catalogs.versions import version
 from generator.diagnostics import Related, Severity, listed
-from generator.rules.flags.checking import CheckedFlags
+from generator.rules.flags.checking import CheckedFlags, entry_of
 from generator.rules.registry import Fault, rule
 
 # Errors about flags that a version is known to have, and errors about those that it may have.
@@ -42,7 +42,9 @@ def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
     if flags.is_covered or flags.is_between:
         return
     faults = [fault for number in (*_OF_OTHERS, *_WARNINGS) for fault in flags.of(number)]
-    entries = sorted({fault.path[:3] for fault in faults}, key=str)
+    entries = sorted(
+        {entry_of(fault) for fault in faults}, key=lambda entry: ("env" in entry, entry[-1])
+    )
     if not entries:
         if _is_newer(flags):
             yield Fault(
