@@ -38,7 +38,7 @@ HOSTS = "127.0.0.1 localhost\n127.0.1.1 spark-1a2b\n\n::1 ip6-localhost\n"
 BACKUPS = "var/backups/sparkgen"
 UNIT = "etc/systemd/system/sparkgen-engine.service"
 LINK = "etc/systemd/system/multi-user.target.wants/sparkgen-engine.service"
-INSTALLED = "etc/sparkgen/installed"
+INSTALLED, RECORD = "etc/sparkgen/installed", "etc/sparkgen/bundle/SHA256SUMS"
 
 Snapshot = Mapping[str, tuple[int, str]]
 
@@ -109,7 +109,7 @@ _EACH_KIND = {
     UNIT,
     "opt/sparkgen/launch.sh",
 }
-_PROGRAMS = ("install.sh", "owners.py")
+_PROGRAMS = ("install.sh", "conditions.sh", "owners.py")
 
 
 @cache
@@ -220,7 +220,7 @@ def expected_modes(folder: NodeFolder) -> dict[str, int]:
     # Units without [Install] are started by a timer.
     wanted = [unit.name for unit in units if "[Install]" in (folder.path / unit).read_text()]
     links = {str(Path(LINK).with_name(unit)): 0o777 for unit in wanted}
-    return of_files | secrets | links | {INSTALLED: 0o644}
+    return of_files | secrets | links | {INSTALLED: 0o644, RECORD: 0o644}
 
 
 def modes(root: Path, files: Snapshot) -> dict[str, int]:
@@ -458,6 +458,9 @@ CLAIMING_OF_NETPLAN = [
     ("etc/netplan/d.yaml", "not netplan: [enp1s0f0np0\n"),
 ]
 CLAIMING = {
+    "etc/systemd/network/10-netplan-enp1s0f0np0.network.d/mine.conf": "[Link]\nMTUBytes=1500\n",
+    "etc/systemd/network/10-mine.link": "[Match]\nOriginalName=en*\n\n[Link]\nMTUBytes=1500\n",
+    "etc/network/interfaces.d/fabric": "auto enp1s0f0np0\niface enp1s0f0np0 inet dhcp\n",
     "etc/systemd/network/a.network": "[Match]\nName=enp1s0f0np0 enp1s0f1np1\n",
     "etc/systemd/network/20-wired.network": "[Match]\nType=ether\n\n[Network]\nDHCP=yes\n",
     "etc/systemd/network/20-mac.network": "[Match]\nMACAddress=4CBB.472E.0001\n",
@@ -503,6 +506,9 @@ OTHERS_OF_NETPLAN = [
     "network: {bridges: {enp: {addresses: [10.1.0.1/24]}}}\n",
 ]
 OTHERS = {
+    "etc/systemd/network/10-netplan-enP7s7.network.d/mine.conf": "[Link]\nMTUBytes=1500\n",
+    "etc/systemd/network/10-name.link": "[Match]\nOriginalName=*\n\n[Link]\nWakeOnLan=off\n",
+    "etc/network/interfaces": "source /etc/network/interfaces.d/*\niface lo inet loopback\n",
     "etc/systemd/network/20-name.network": "[Match]\nType=ether\nName=enP7s7\n",
     "etc/systemd/network/20-type.network": "[Match]\nType=wlan\n",
     "etc/systemd/network/20-not.network": "[Match]\nName=!en*\n",
@@ -684,6 +690,60 @@ def test_unfinished_change_must_be_rolled_back(root: Path) -> None:
     (backup,) = (root / BACKUPS).iterdir()
     (backup / "unfinished").touch()
     assert "first install.sh --rollback" in refused(install(LAB_MESH, root, "--apply"))
+
+
+def test_folder_of_somebody_else_among_the_backups(root: Path) -> None:
+    before = snapshot(root)
+    done(install(LAB_MESH, root, "--apply"))
+    (root / BACKUPS / "9999-mine").mkdir()
+    result = install(LAB_MESH, root, "--uninstall")
+    assert (result.returncode, snapshot(root)) == (0, before)
+    assert f"{BACKUPS}/9999-mine is not from install.sh, and is left alone" in result.stderr
+    assert (root / BACKUPS / "9999-mine").is_dir()
+
+
+def test_edits_are_kept_when_their_file_goes(root: Path) -> None:
+    """What people have written, into our files or beside them, is never lost."""
+    own = root / "etc/nccl.conf.sparkgen"
+    own.write_text("mine\n")
+    before = snapshot(root)
+    done(install(LAB_MESH, root, "--apply"))
+    with (root / "etc/nccl.conf").open("a") as file:
+        file.write("NCCL_DEBUG=INFO\n")
+    edited = (root / "etc/nccl.conf").read_text()
+    said = done(install(LAB_MESH, root, "--uninstall"))
+    assert snapshot(root) == before
+    (kept,) = (root / BACKUPS).glob("*.undone/edited/etc/nccl.conf")
+    assert kept.read_text() == edited
+    assert f"/etc/nccl.conf was edited after it was installed: kept as {kept}\n" in said
+    assert said.count("was edited") == 1
+
+
+def test_check_begins_with_a_summary(root: Path) -> None:
+    lines = install(LAB_MESH, root).stdout.splitlines()
+    assert lines[0].startswith("spark1: ")
+    assert lines[0].endswith(" files are new, 2 change, 0 go")
+    assert lines[1:5] == [
+        "started at boot from then on: sparkgen-engine.service",
+        "the links of the fabric drop for a moment",
+        f"to go back afterwards: sudo {LAB_MESH.path}/install.sh --rollback",
+        "",
+    ]
+    done(install(LAB_MESH, root, "--apply"))
+    (root / "etc/nccl.conf").write_text("")
+    assert install(LAB_MESH, root).stdout.splitlines()[:2] == [
+        "spark1: 0 files are new, 1 change, 0 go",
+        "to restart afterwards: sparkgen-engine",
+    ]
+
+
+def test_node_knows_what_is_installed(root: Path) -> None:
+    """The checksums of the folder, which alone make no node different."""
+    done(install(LAB_MESH, root, "--apply"))
+    record = root / "etc/sparkgen/bundle/SHA256SUMS"
+    assert record.read_text() == (LAB_MESH.path / "SHA256SUMS").read_text()
+    record.write_text("of another build\n")
+    assert done(install(LAB_MESH, root)) == "there is nothing to change\n"
 
 
 def test_only_one_installer_runs(root: Path) -> None:
@@ -931,7 +991,7 @@ def test_install_on_the_machine_itself(machine: Path) -> None:
     assert (done.status, done.err) == (0, "")
     timer, *taken_over = done.taken_over
     assert timer.startswith("systemd-run --quiet --collect --unit=sparkgen-undo --on-active=120 ")
-    assert timer.endswith("/install.sh --rollback --force-links")
+    assert timer.endswith("/install.sh --rollback --force-links --overdue")
     assert taken_over == ["netplan generate", "netplan apply", "systemctl daemon-reload"]
     assert INSTALLED in snapshot(machine)
     (machine / "opt/sparkgen/launch.sh").unlink()
@@ -946,6 +1006,65 @@ def test_install_on_the_machine_itself(machine: Path) -> None:
         "systemctl daemon-reload",
     ]
     assert snapshot(machine) == before
+
+
+HUNG = """\
+hang='[ "$1" != apply ] || [ -e "$CALLS.hung" ] || { touch "$CALLS.hung"; sleep 300; }'
+sed -i "2i$hang" "$(command -v netplan)"
+$I --apply >/dev/null 2>&1 &
+until [ -e "$CALLS.hung" ]; do sleep 0.1; done
+SECONDS=0
+/var/backups/sparkgen/0001-*/install.sh --rollback --force-links --overdue
+echo "$SECONDS s"
+"""
+
+
+def test_change_that_hangs_is_undone_in_time(machine: Path) -> None:
+    """The timer ends it: nothing that it has started keeps the lock, or goes on."""
+    before = snapshot(machine)
+    done = live(machine, HUNG)
+    assert done.status == 0, done.err
+    assert "all is as it was before 0001-" in done.out
+    assert int(done.out.split()[-2]) < 20
+    assert snapshot(machine) == before
+
+
+def test_values_in_force_come_back(machine: Path) -> None:
+    lines = f"sysctl --quiet {ARP}=2; $I --apply && $I --rollback && sysctl --values {ARP}"
+    done = live(machine, lines, folder=LAB_MESH)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == "2"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (
+            "ip address flush dev enP7s7 && ip address add 10.0.0.12/24 dev enP7s7",
+            "this machine does not have the address 10.0.0.11 of spark1, but 10.0.0.12/24",
+        ),
+        (
+            "ip address flush dev enP7s7 && ip address add 10.0.0.11/24 dev enp1s0f0np0",
+            "enp1s0f0np0 has this node's own address 10.0.0.11, and would lose it",
+        ),
+        (
+            "ip link set enp1s0f0np0 up && ip address add 10.9.9.9/24 dev enp1s0f0np0 "
+            "&& ip route add default via 10.9.9.1",
+            "enp1s0f0np0 carries the default route, and would lose it",
+        ),
+        (
+            "ip address add 10.9.9.9/24 dev enp1s0f0np0 "
+            "&& export SSH_CONNECTION='10.9.9.8 5555 10.9.9.9 22'",
+            "enp1s0f0np0 has the address 10.9.9.9, over which somebody is logged in",
+        ),
+    ],
+    ids=["address", "own address", "route", "login"],
+)
+def test_what_is_in_force_is_looked_at(line: str, reason: str, machine: Path) -> None:
+    before = snapshot(machine)
+    done = live(machine, f"{line} && $I --apply")
+    assert f"refused: {reason}" in done.err
+    assert (done.status, snapshot(machine)) == (2, before)
 
 
 def test_links_stay_under_a_job(machine: Path) -> None:

@@ -224,6 +224,10 @@ SET_UPS = {
     "on, limited and logged": f"ufw limit log {SSH}; ufw --force enable",
     "on, all rejected": f"ufw default reject incoming; ufw allow {SSH}; ufw --force enable",
     "on, all allowed": "ufw default allow incoming; ufw --force enable",
+    "on, both families": "ufw allow in on lan; ufw limit 22/tcp; ufw --force enable",
+    "on, an app and a comment": (
+        "ufw allow OpenSSH; ufw allow 22 comment 'for sparkgen'; ufw --force enable"
+    ),
     "off, equal rule": f"ufw default allow incoming; ufw allow {SSH}",
 }
 _AS_BEFORE = """\
@@ -244,9 +248,38 @@ done <"$T/set-ups"
 """
 
 
+_UNDONE = _AS_BEFORE.replace("--remove >/dev/null", "--undo >/dev/null")
+# Somebody is logged in, and systemd takes the timer.
+_LOGGED_IN = {
+    "ss": "echo 0 0 10.0.0.11:22 10.0.0.5:50000",
+    "systemd-run": 'echo "$*" >>"$T/timers"',
+    "systemctl": "exit 3",
+}
+
+
 @pytest.mark.long
-def test_ufw_is_as_before_without_the_firewall(tmp_path: Path) -> None:
-    """Rules that were there keep their action, logging and comment, and defaults come back."""
+def test_firewall_that_nobody_confirms_is_undone(tmp_path: Path) -> None:
+    """Whatever ufw was before; a confirmed one stays, and later runs change only what differs."""
+    script = prepared_firewall(tmp_path)
+    for name, line in _LOGGED_IN.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    env = {"T": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    output = with_ufw(tmp_path, _UNDONE, env)
+    assert output.splitlines() == [f"{name}: 2" for name in SET_UPS]
+    timers = (tmp_path / "timers").read_text().splitlines()
+    assert len(timers) == len(SET_UPS)
+    assert timers[0].endswith(f"--on-active=120 --timer-property=AccuracySec=1s {script} --undo")
+    shutil.rmtree(tmp_path / "ufw")
+    (tmp_path / "default").unlink()
+    confirmed = f"{script} >/dev/null; {script} --confirm; {script} --undo; ufw status; ls /etc/ufw"
+    output = with_ufw(tmp_path, confirmed, env)
+    assert "Status: active" in output
+    assert "undo-sparkgen" not in output
+
+
+def prepared_firewall(tmp_path: Path) -> Path:
+    """The script, with two rules."""
     script, listed = tmp_path / "opt/sparkgen/firewall.sh", tmp_path / "etc/sparkgen/firewall.rules"
     for path in (script, listed):
         path.parent.mkdir(parents=True)
@@ -254,6 +287,13 @@ def test_ufw_is_as_before_without_the_firewall(tmp_path: Path) -> None:
     listed.write_text(f"# rules\nallow {SSH}\nallow in on enp1s0f0np0 from 10.100.0.0/24\n")
     set_ups = "".join(f"{name}\t{commands}\n" for name, commands in SET_UPS.items())
     (tmp_path / "set-ups").write_text(set_ups)
+    return script
+
+
+@pytest.mark.long
+def test_ufw_is_as_before_without_the_firewall(tmp_path: Path) -> None:
+    """Rules that were there keep their action, logging and comment, and defaults come back."""
+    prepared_firewall(tmp_path)
     output = with_ufw(tmp_path, _AS_BEFORE, {"T": str(tmp_path)})
     assert output.splitlines() == [f"{name}: 2" for name in SET_UPS]
 

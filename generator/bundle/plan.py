@@ -171,6 +171,7 @@ _OF_EVERY_SITE = (
     Entry("opt/sparkgen/wait-fabric.sh", NOTHING, 0o755, _has_fabric, payload=True),
     Entry("opt/sparkgen/weights.py", NOTHING, 0o755, _reads_models, payload=True),
     # These remain in the copied folder: only etc and opt are installed.
+    Entry("conditions.sh", NOTHING, payload=True),
     Entry("install.sh", NOTHING, 0o755, payload=True),
     Entry("owners.py", NOTHING, 0o755, _has_fabric, payload=True),
     Entry("verify.py", NOTHING, 0o755, payload=True),

@@ -3,17 +3,18 @@
 # Installs this folder on its node with nothing but what DGX OS has, and starts nothing:
 #   install.sh [--check]    shows what would change
 #   install.sh --apply      saves what it will touch, installs, enables the units
-#   install.sh --confirm    keeps a change of links or sshd, which is otherwise reverted after 120 s
+#   install.sh --confirm    keeps a change of links, sshd or the firewall, which is otherwise reverted after 120 s
 #   install.sh --rollback   restores what the last change replaced, finished or not
 #   install.sh --uninstall  restores what was there before the first change
 # With any of them, --root DIR works below DIR, for tests and images, and runs no program of the machine.
 # --set-hostname also renames the machine to the node's name; --force-host continues although it has another.
 # --no-confirm keeps all changes at once; --force-links lets links drop although the engine is running.
 # Exit status: 0 nothing to change, or done; 1 something would change, or could not be compared; 2 refused or failed.
+# shellcheck disable=SC2034 # conditions.sh, which it sources, uses what seems unused.
 set -euo pipefail
 shopt -s nullglob && umask 022
 
-installed=etc/sparkgen/installed secrets=etc/sparkgen/secrets.env sysctl=etc/sysctl.d/90-sparkgen.conf
+installed=etc/sparkgen/installed record=etc/sparkgen/bundle/SHA256SUMS secrets=etc/sparkgen/secrets.env sysctl=etc/sysctl.d/90-sparkgen.conf
 netplan=etc/netplan/40-cx7.yaml seconds=${SPARKGEN_UNDO_SECONDS:-120}
 bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -23,48 +24,18 @@ problem() { echo "install.sh: $1" >&2; ((++problems)); }
 # Runs a program for at most a minute; a failure is reported with its output, and does not end this script.
 try() {
   local said
-  said=$(timeout --kill-after=5 60 "$@" 2>&1) || { problem "$* failed${said:+: $said}" && return 1; }
+  said=$(timeout --kill-after=5 60 "$@" 2>&1 {lock}>&-) || { problem "$* failed${said:+: $said}" && return 1; }
 }
 # Several values of one name are lines.
 read_facts() { local line && while read -r line; do [[ $line != *=* ]] || facts[${line%%=*}]+=${facts[${line%%=*}]:+$'\n'}${line#*=}; done; }
 live() { [[ -z $root ]]; }
+end() { # PROCESS
+  local child && for child in $(pgrep --parent "$1"); do end "$child"; done
+  kill -KILL "$1" 2>/dev/null || true
+}
 there() { [[ -e $1 || -L $1 ]]; }
 is_folder() { [[ -d $1 && ! -L $1 ]]; }
 about() { [[ " ${*:2}" == *" $1"* ]]; } # BEGINNING PATH...: whether one of the paths begins so
-serving() {
-  [[ -n $job && -n $(timeout 15 squeue --noheader --name="$job" 2>/dev/null) ]] ||
-    timeout 15 systemctl is-active --quiet 'sparkgen-engine*'
-}
-
-check_host() {
-  local name && if live; then name=$(uname -n); else name=$(cat "$root/etc/hostname") || true; fi
-  if [[ ${name%%.*} == "$node" || -n $force_host ]]; then
-    return
-  elif [[ -z $set_hostname ]]; then
-    refuse "this machine is called '$name', not $node; see --set-hostname and --force-host"
-  elif live && ! timeout 15 ip -o -4 address show | grep -F " $address/" >/dev/null; then
-    refuse "--set-hostname is for the machine with the address $address, which this one is not"
-  fi
-}
-
-# netplan merges all its files: the addresses of another file would be added to these.
-check_interfaces() {
-  local interfaces=() interface file how
-  if [[ -z ${facts[HALF]:-} ]]; then return; fi
-  while read -r _ interface _; do
-    interfaces+=("$interface")
-    ! live || [[ -e /sys/class/net/$interface ]] ||
-      refuse "there is no interface $interface: DGX OS turns the NIC off without a cable; put the cables in, and start anew"
-  done <<<"${facts[HALF]}"
-  if ! timeout 60 "$bundle/owners.py" --root "$root/" "${interfaces[@]}" >"$work/owners"; then
-    refuse "owners.py fails, and can't say who else configures the ports: install python3"
-  fi
-  while IFS=$'\t' read -r file interface how; do
-    if [[ -z $interface ]]; then unread+=("$file") && continue; fi
-    refuse "$file is about $interface too ($how): undo it with what wrote it, narrow its match, or move it to /root"
-  done <"$work/owners"
-}
-
 # Reads the state of all paths at once, installed and staged: one program per path would take most of the time.
 look_at() { # PATH...
   local path file text all=() texts=(/dev/null)
@@ -95,38 +66,6 @@ check_paths() { # PATH...
 }
 is_immutable() { [[ $'\n'$immutable$'\n' == *$'\n'"$1"$'\n'* ]]; }
 
-# Tries whether the machine would accept the change, without touching it.
-check_machine() {
-  local trial=$work/netplan folder said
-  if about etc/netplan/ "$@"; then
-    for folder in etc run usr/lib; do
-      mkdir -p "$trial/$folder"
-      if [[ -d /$folder/netplan ]]; then cp --archive "/$folder/netplan" "$trial/$folder"; fi
-    done
-    rm -f "$trial/$netplan"
-    if there "$stage/$netplan"; then install -D --mode 0600 "$stage/$netplan" "$trial/$netplan"; fi
-    said=$(timeout 60 netplan generate --root-dir "$trial" 2>&1) || refuse "netplan generate fails with all its files: $said"
-  fi
-  if about etc/ssh/sshd "$@"; then
-    mkdir -p /run/sshd
-    said=$(timeout 60 sshd -t 2>&1) || refuse "sshd -t fails already, before any change: $said"
-  fi
-}
-
-# Whether no link has to drop: every link is up and has its address and MTU, and none is removed.
-links_are_right() {
-  local new=$stage/$netplan interface address mtu
-  if [[ ! -e $new ]] || grep -q 'routes:' "$new"; then return 1; fi
-  if [[ -e /$netplan && -n $(comm -23 <(interfaces_of "/$netplan") <(interfaces_of "$new")) ]]; then return 1; fi
-  while read -r _ interface _ address mtu _; do
-    if [[ $(cat "/sys/class/net/$interface/carrier" 2>/dev/null) != 1 || $(<"/sys/class/net/$interface/mtu") != "$mtu" ||
-      $(timeout 15 ip -o -4 address show dev "$interface" | awk '{ print $4 }') != "$address" ]]; then
-      return 1
-    fi
-  done <<<"${facts[HALF]}"
-}
-interfaces_of() { sed -n 's/^    \([^ ]*\):$/\1/p' "$1" | sort; }
-
 stage_file() { # MODE FILE PATH
   install -D --mode "$1" "$2" "$stage/$3"
   paths+=("$3")
@@ -134,14 +73,14 @@ stage_file() { # MODE FILE PATH
 
 # Puts the wanted state below $stage; a path that is missing there is to be removed.
 stage() {
-  local before=() known=() programs=() turns=() path start link name waiting
+  local before=() known=("$record") programs=() turns=() path start link name waiting
   mapfile -t turns <<<"${facts[ALTERNATIVES]:-}" && waiting=" ${turns[*]#* } "
   if [[ -e $root/$installed ]]; then mapfile -t before <"$root/$installed"; fi
   mapfile -t paths < <(sed -nE 's/^[^ ]+  ((etc|opt)\/.*)/\1/p' "$bundle/SHA256SUMS")
   (mkdir "$stage" && cd "$bundle" && cp --parents --no-preserve=mode "${paths[@]}" "$stage")
   if [[ -e $stage/$netplan ]]; then chmod 0600 "$stage/$netplan"; fi
-  known=("${paths[@]}")
-  for path in "${known[@]}"; do
+  known+=("${paths[@]}")
+  for path in "${paths[@]}"; do
     if [[ $path == opt/sparkgen/files/* ]]; then
       # These are the site's own: those are executable that people made so.
       if [[ -x $bundle/$path ]]; then programs+=("$stage/$path"); fi
@@ -221,7 +160,7 @@ differs() {
 # and a mark that it is unfinished, for as long as it is.
 change() {
   local path folder old=()
-  rm -rf "$new" && mkdir -p "$new/before" && : >"$new/unfinished"
+  rm -rf "$new" && mkdir -p "$new/before" && echo "$$" >"$new/unfinished"
   printf '%s\n' "$@" >"$new/paths"
   for path in "$@"; do
     origin[$path]=$stage
@@ -230,14 +169,16 @@ change() {
     until [[ -d $root$folder/ ]]; do echo "${folder#/}" >>"$new/folders" && folder=${folder%/*}; done
   done
   if ((${#old[@]})); then (cd "$root/" && cp --archive --parents "${old[@]}" "$new/before"); fi
+  if live && about "$sysctl" "$@"; then
+    # What the kernel uses now, whichever file said so.
+    sed -n 's/^\(net[^ ]*\) *=.*/\1/p' "/$sysctl" "$stage/$sysctl" 2>/dev/null | sort -u | xargs -r sysctl >"$new/sysctl" 2>/dev/null || true
+  fi
   install --mode 0755 "${BASH_SOURCE[0]}" "$new/install.sh"
   sync --file-system "$new"
   mv --no-target-directory "$new" "$backup"
   open=$backup
-  if put "$@"; then
-    if [[ -n $unconfirmed ]]; then arm; fi
-    if live; then activate "$@"; fi
-  fi
+  if [[ -n $unconfirmed ]]; then arm; fi
+  if put "$@" && live; then activate "$@"; fi
   ((problems == 0)) || exit 2
   sync --file-system "$backup"
   rm "$backup/unfinished"
@@ -258,8 +199,15 @@ undo() {
     old_hosts "${origin[etc/hosts]}/etc/hosts"
     origin[etc/hosts]=$work/old
   fi
+  keep_edited "$1"
   put "${paths[@]}" || true
-  if live; then activate "${paths[@]}" && disarm; fi
+  if live; then
+    activate "${paths[@]}" && disarm
+    for from in "$@"; do
+      if [[ -s $from/sysctl ]]; then timeout 60 sysctl --quiet --load="$from/sysctl" || true; fi
+      if [[ -e $from/firewall && -x /opt/sparkgen/firewall.sh ]]; then try /opt/sparkgen/firewall.sh --keep || true; fi
+    done
+  fi
   printf '%s\n' "${folders[@]/#/"$root/"}" | sort -ru | xargs --delimiter='\n' rmdir 2>/dev/null || true
   if ((problems)); then
     echo "install.sh: the rest is as it was before; mend this, then again: install.sh --$action" >&2
@@ -282,26 +230,46 @@ put() {
 # A file is written beside the old one and renamed: whenever this is interrupted, it is the one or the other.
 # Docker creates a folder in place of a missing file that it should mount. Enabling a unit later leaves a link.
 put_path() { # ORIGIN PATH
-  local is=$root/$2
+  local is=$root/$2 part
+  part=${is%/*}/.sparkgen-part-of-${is##*/}
   if is_folder "$is"; then rmdir "$is" || return; fi
   if there "$1"; then
-    if ! { { [[ -d ${is%/*} ]] || mkdir -p "${is%/*}"; } && cp --archive --no-target-directory "$1" "$is.sparkgen" &&
-      mv --no-target-directory "$is.sparkgen" "$is"; }; then
-      rm -f "$is.sparkgen"
+    if ! { { [[ -d ${is%/*} ]] || mkdir -p "${is%/*}"; } && cp --archive --no-target-directory "$1" "$part" &&
+      mv --no-target-directory "$part" "$is"; }; then
+      rm -f "$part"
       return 1
     fi
   elif [[ $2 != "$secrets" || ! -s $is ]]; then
-    gone+=("$is" "$is.sparkgen")
+    gone+=("$is" "$part")
     [[ $kept == *$'\n'"$2"$'\n'* ]] || gone+=("${is%/*}/multi-user.target.wants/${is##*/}")
   fi
 }
+
+# Files of ours that somebody has edited since are kept beside the change that ends.
+keep_edited() { # CHANGE
+  local path edited=()
+  while read -r path; do
+    if [[ -n ${origin[$path]:-} ]]; then edited+=("$path"); fi
+  done < <(cd "$root/" && sha256sum --check --quiet "$record" 2>/dev/null | sed -n 's/: FAILED$//p')
+  if ((${#edited[@]} == 0)); then return; fi
+  mkdir -p "$1/edited" && (cd "$root/" && cp --archive --parents "${edited[@]}" "$1/edited")
+  for path in "${edited[@]}"; do echo "/$path was edited after it was installed: kept as $1.undone/edited/$path"; done
+}
+
+# Whether a change takes the firewall away, and what it has let in.
+ends_firewall() { about opt/sparkgen/firewall.sh "${changed[@]}" && ! there "$stage/opt/sparkgen/firewall.sh"; }
 
 # What a file has done to the machine ends before the file does. Units that systemd has not read yet it can't stop.
 retire() {
   case $1 in
     etc/systemd/system/sparkgen-*.service)
       [[ $(timeout 15 systemctl show -P ActiveState "${1##*/}" 2>/dev/null) == inactive ]] || try systemctl stop "${1##*/}" || true ;;
-    opt/sparkgen/firewall.sh) if [[ -x /$1 ]]; then try "/$1" --remove || true; fi ;;
+    opt/sparkgen/firewall.sh)
+      if timeout 60 ufw show added 2>/dev/null | grep -q "comment 'sparkgen'"; then
+        if [[ -n $open ]]; then touch "$open/firewall"; fi
+        try "/$1" --remove || true
+      fi
+      ;;
     *) ;;
   esac
 }
@@ -325,7 +293,7 @@ activate() {
 # systemd need not reload its units, and one of the next boot, in case somebody power-cycles the node.
 undo=/etc/systemd/system/sparkgen-undo-boot
 arm() {
-  local wants=/etc/systemd/system/timers.target.wants rollback=("$backup/install.sh" --rollback --force-links)
+  local wants=/etc/systemd/system/timers.target.wants rollback=("$backup/install.sh" --rollback --force-links --overdue)
   touch "$backup/unconfirmed"
   if [[ ! -d $wants ]]; then mkdir -p "$wants" && echo "${wants#/}" >>"$backup/folders"; fi
   printf '%s\n' '[Service]' Type=oneshot "ExecStart=${rollback[*]}" >"$undo.service"
@@ -361,15 +329,6 @@ fold() { # CHANGE OLDER
   if [[ -e $1/folders ]]; then cat "$1/folders" >>"$2/folders"; fi
 }
 
-engines() { local unit && for unit in "$root"/etc/systemd/system/sparkgen-engine*.service; do unit=${unit##*/} && echo " ${unit%.service}"; done; }
-units() { # PATH... as far as there are such units; what is no service's and no group's is all engines'
-  local path name told=''
-  for path in "$@"; do
-    if [[ $path == */groups/* ]]; then name=${path##*/groups/} name=engine-${name%%[./]*}; else name=${path##*/sparkgen-} name=${name##*/} name=${name%.*}; fi
-    if there "$root/etc/systemd/system/sparkgen-$name.service"; then [[ $name == verify ]] || echo " sparkgen-$name"; elif [[ $path != "$installed" && -z $told ]]; then engines && told=1; fi
-  done | sort -u
-}
-
 finish() {
   local status=$?
   trap '' HUP INT TERM PIPE
@@ -386,9 +345,13 @@ finish() {
 }
 
 action=check root='' set_hostname='' force_host='' force_links='' confirm=1 unconfirmed='' right_links=''
-refused=0 problems=0 open='' new='' number=0 different='' job='' batch='' running=''
+refused=0 problems=0 overdue='' open='' new='' number=0 different='' job='' batch='' running=''
 changed=() history=() paths=() unread=() suspects=() immutable=''
 declare -A origin=() kind=() digest=() facts=()
+exec {lock}</dev/null
+# The copy in a backup only goes back.
+# shellcheck source=/dev/null
+if [[ -e $bundle/conditions.sh ]]; then . "$bundle/conditions.sh"; fi
 while (($#)); do
   case $1 in
     --check | --apply | --confirm | --rollback | --uninstall) action=${1#--} ;;
@@ -397,6 +360,7 @@ while (($#)); do
     --force-host) force_host=1 ;;
     --force-links) force_links=1 ;;
     --no-confirm) confirm='' ;;
+    --overdue) overdue=1 ;;
     *) die "there is no option $1; the head of this script names them all" ;;
   esac
   shift
@@ -411,11 +375,15 @@ if [[ $action != check ]]; then
   ((refused == 0)) || exit 2
   install --directory --mode 0700 "$backups"
   exec {lock}<"$backups"
-  # The timer's rollback waits for the lock: nobody would start it a second time.
+  # The timer's rollback ends a change that has not come to its end: nobody would start it a second time.
+  if [[ -n $overdue ]] && ! flock --timeout 2 "$lock"; then
+    while read -r process; do end "$process"; done < <(cat "$backups"/*/unfinished)
+  fi
   flock --timeout "$(if [[ $action == rollback ]]; then echo 300; else echo 0; fi)" "$lock" ||
     die "another install.sh is at work: try again when it is through"
 fi
 for backup in "$backups"/[0-9]*; do
+  if [[ ! -e $backup/paths ]]; then echo "$backup is not from install.sh, and is left alone" >&2 && continue; fi
   number=${backup##*/} number=$((10#${number%%-*}))
   if [[ $backup != *.undone ]]; then history=("$backup" "${history[@]}"); fi
 done && last=${history[0]:-}
@@ -468,7 +436,7 @@ for path in "${paths[@]}"; do
   elif differs "$path"; then
     changed+=("$path") suspects+=("$path")
   fi
-done
+done >"$work/differences"
 if ((${#suspects[@]})); then check_paths "${suspects[@]}"; fi
 if ((${#unread[@]})); then echo "not readable, and so not compared: ${unread[*]}; run this as root" >&2; fi
 if live && [[ $action == apply ]]; then check_machine "${changed[@]}"; fi
@@ -476,18 +444,20 @@ if live && [[ $action == apply ]]; then check_machine "${changed[@]}"; fi
 if ((${#changed[@]} == 0 && ${#unread[@]} == 0)); then
   echo "there is nothing to change" && exit 0
 elif [[ $action == check ]]; then
-  different=1 && exit 1
+  summary && cat "$work/differences" && different=1 && exit 1
 fi
 if live; then
   if about etc/netplan/ "${changed[@]}"; then
     if links_are_right; then right_links=1; fi
     if [[ -z $right_links && -z $force_links ]] && serving; then die "$stop_first"; fi
   fi
-  if [[ -n $confirm ]] && { about etc/ssh/sshd "${changed[@]}" || { about etc/netplan/ "${changed[@]}" && [[ -z $right_links ]]; }; }; then
+  if [[ -n $confirm ]] && { about etc/ssh/sshd "${changed[@]}" || ends_firewall || { about etc/netplan/ "${changed[@]}" && [[ -z $right_links ]]; }; }; then
     unconfirmed=1
   fi
 fi
 printf '/%s\n' "${changed[@]}"
+# What is installed now; that alone makes no node different.
+stage_file 0644 "$bundle/SHA256SUMS" "$record" && changed+=("$record")
 change "${changed[@]}"
 history=("$backup" "${history[@]}")
 prune || true

@@ -1792,8 +1792,11 @@ def progress(node: Node, engine: Engine) -> Result | None:
 
 
 def rule(text: str) -> str:
-    """A rule of ufw without its comment."""
-    return re.sub(r"^ufw | comment '.*'$", "", text)
+    """A rule as ufw compares it: without action, logging and comment (ufw 0.36, UFWRule.match)."""
+    bare = re.sub(r"^ufw | comment '.*'$", "", text)
+    return re.sub(
+        r"(^| )log(-all)?(?= |$)", "", re.sub(r"^(route )?(allow|deny|reject|limit) ", r"\1", bare)
+    )
 
 
 @check("firewall", needs=lambda node: node.has("opt/sparkgen/firewall.sh"))
@@ -1811,12 +1814,12 @@ def firewall(node: Node) -> Result:
             "ufw should be on, but the kernel has none of its rules",
             "sudo ufw reload; if that fails: journalctl -u ufw",
         )
-    added = node.ask("ufw", "show", "added").text
-    if "comment 'sparkgen'" not in added:
+    there = {rule(line) for line in node.ask("ufw", "show", "added").text.split("\n")}
+    lines = text_of(node.here / "etc/sparkgen/firewall.rules").split("\n")
+    own = [line for line in lines if line and not line.startswith("#")]
+    absent = [line for line in own if rule(line) not in there]
+    if own and absent == own:
         return fail("ufw is on without the rules of this site", apply)
-    there = {rule(line) for line in added.split("\n")}
-    own = text_of(node.here / "etc/sparkgen/firewall.rules").split("\n")
-    absent = [line for line in own if line and not line.startswith("#") and line not in there]
     if absent:
         return fail(f"ufw is on without: {some_of(absent, 3)}", apply)
     return ok("ufw is on, with the rules of this site")

@@ -3,7 +3,9 @@
 # Closes this node with ufw to everything but what etc/sparkgen/firewall.rules lets in: the fabric, the
 # other nodes, and, from the management network, SSH and the pages that people open. Containers here use
 # the host's network, so ufw applies to them.
-#   firewall.sh            sets the rules, and turns ufw on
+#   firewall.sh            sets the rules, and turns ufw on; after 120 s all is put back, unless it is confirmed
+#   firewall.sh --confirm  keeps it: from a new session, which shows that logins still work
+#   firewall.sh --keep     sets the rules at once for good, for a console
 #   firewall.sh --dry-run  prints which rules it would add and remove
 #   firewall.sh --remove   removes the rules, and restores ufw's status and default policy as they were before
 # Current SSH sessions stay open, and their addresses may log in again. A rule that was there before, whatever
@@ -73,6 +75,33 @@ restore() {
   done <"$before"
 }
 
+# ufw as it was before this run, for the timer: its files, its status, and the record of the first run.
+undo=/etc/ufw/undo-sparkgen timer=sparkgen-firewall-undo
+arm() {
+  local seconds=${SPARKGEN_UNDO_SECONDS:-120}
+  if [[ -e $undo ]]; then return; fi
+  mkdir -p "$undo.new" && cp --archive /etc/ufw/user.rules /etc/ufw/user6.rules /etc/ufw/ufw.conf /etc/default/ufw "$undo.new"
+  if [[ -e $before ]]; then cp --archive "$before" "$undo.new/record"; fi
+  mv "$undo.new" "$undo"
+  if timeout 60 systemd-run --quiet --collect --unit="$timer" --on-active="$seconds" --timer-property=AccuracySec=1s "$(realpath "$0")" --undo; then
+    echo "within $seconds s and from a new session: sudo $0 --confirm; else all is put back"
+  else
+    echo "systemd sets no timer: keep this session open until a new login works" >&2
+    rm -r "$undo"
+  fi
+}
+disarm() {
+  rm -rf "$undo"
+  if timeout 15 systemctl is-active --quiet "$timer.timer"; then timeout 15 systemctl stop "$timer.timer" || true; fi
+}
+put_back() {
+  if [[ ! -e $undo ]]; then return; fi
+  cp --archive "$undo"/user.rules "$undo"/user6.rules "$undo"/ufw.conf /etc/ufw/ && cp --archive "$undo/ufw" /etc/default/ufw
+  if [[ -e $undo/record ]]; then cp --archive "$undo/record" "$before"; else rm -f "$before"; fi
+  if grep -qix 'ENABLED="\?yes"\?' /etc/ufw/ufw.conf; then timeout 60 ufw reload; else timeout 60 ufw disable; fi
+  disarm
+}
+
 # Adds and removes what differs. A rule is split into words.
 change() {
   local wanted present rule words
@@ -94,22 +123,27 @@ change() {
 
 run=()
 case ${1:-} in
-  '' | --dry-run)
+  '' | --dry-run | --keep)
     if [[ ${1:-} == --dry-run ]]; then run=(echo); fi
     wanted=$(rules && sessions) present=$(timeout 60 ufw show added)
+    # Without a login over the network, nothing can be cut.
+    if [[ -z ${1:-} && -n $(sessions) ]]; then arm; fi
     record
     change "$wanted" "$present"
     "${run[@]}" ufw default deny incoming
     "${run[@]}" ufw --force enable
     ;;
+  --confirm) disarm ;;
+  --undo) put_back ;;
   --remove)
+    disarm
     present=$(timeout 60 ufw show added)
     restore
     change '' "$present"
     rm -f "$before" "$was_off"
     ;;
   *)
-    echo "usage: firewall.sh [--dry-run | --remove]" >&2
+    echo "usage: firewall.sh [--dry-run | --confirm | --keep | --remove]" >&2
     exit 2
     ;;
 esac
