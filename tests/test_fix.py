@@ -19,12 +19,14 @@ from programs import require
 from site_files import changed_site_files, damaged_texts, site_files, written
 
 from generator.diagnostics import Add, weight
+from generator.fixing.keeping import kept
 from generator.fixing.layout import UnsettledError
 from generator.fixing.repair import Repair, repair, spliced
 from generator.fixing.splicing import Splicer
 from generator.pipeline import read_site
 from generator.reports.text import difference
 from generator.resources import ROOT
+from generator.sitefile import source
 
 
 def shown(done: Repair) -> str:
@@ -202,6 +204,39 @@ def test_comment_between_braces_goes_behind_them() -> None:
     right = "{name: spark2, management: {address: 10.0.0.12/24}}"
     done = repair("site.yaml", changed(right, wrong))
     assert done.raw == changed(right, f"{right}  # the second")
+
+
+def test_comment_behind_a_moved_key_goes_with_it() -> None:
+    done = repair("site.yaml", changed("  parallel", "  max_sequences: 8  # agreed\n  parallel"))
+    assert not done.changed, "the comment has no place in the braces of 'model'"
+    block = SITE.replace("model: {name: gpt-oss-120b}", "model:\n  name: gpt-oss-120b")
+    text = block.replace("  parallel", "  context_length: auto  # agreed\n  parallel")
+    right = block.replace("gpt-oss-120b\n", "gpt-oss-120b\n  context_length: auto  # agreed\n")
+    assert repair("site.yaml", text.encode()).raw.decode() == right
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_kept"),
+    [
+        ("a: 1\nb: two\n", "b: two\na: 1\n", True),
+        ("a: 1\n", "a: 1\nb: 2\n", True),
+        ("nmae: spark1\n", "name: spark1\n", True),
+        ("a: yes\nb: 90%\n", "a: true\nb: 0.9\n", True),
+        ("a: spark1:p0, spark2:p0\n", "a: [spark1:p0, spark2:p0]\n", True),
+        ("a: kind:ring\n", "a: {kind: ring}\n", True),
+        ("a: 1  # why\n", "b:\n  # why\n  a: 1\n", True),
+        ("a: 1\nb: 1\n", "a: 1\n", False),
+        ("a: [x, x]\n", "a: [x]\n", False),
+        ("a: 22\n", "a: 2\n", False),
+        ("a: 1  # why\n", "a: 1\n", False),
+        ("a: true\n", "", False),
+        ("a: {b: 3}\n", "a: true\n", False),
+        ("a: [1\nb: 2\n", "a: [1]\nb: 2\n", True),
+        ("a: [1\nb: 2\n", "a: [1]\n", False),
+    ],
+)
+def test_what_is_kept(before: str, after: str, is_kept: bool) -> None:
+    assert kept(*(source.read("", text.encode()) for text in (before, after))) is is_kept
 
 
 def test_cables_are_written_like_the_other_lists() -> None:

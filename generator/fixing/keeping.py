@@ -1,7 +1,8 @@
-"""Whether a proposal keeps everything that was written: only such a proposal is applied.
+"""Whether everything that was written is kept: only such a change is made without a person.
 
 A key may be renamed or moved, a value written in another form or type, a name corrected. What
-removes or overwrites something is shown, and a person decides.
+removes or overwrites something is shown, and a person decides. `keeps` judges a proposal, and
+`kept` what came of it.
 """
 
 import re
@@ -9,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from ipaddress import ip_network
 from typing import Any
+
+import yaml
 
 from generator.diagnostics import Add, Proposal, Remove, Replace, Rewrite, misspelt, slips
 from generator.sitefile.source import Document, value_at
@@ -43,6 +46,52 @@ def keeps(document: Document, proposal: Proposal) -> bool:
             case Add(_, value):
                 added.update(_words(value))
     return not lost - added
+
+
+def kept(before: Document, after: Document) -> bool:
+    """Whether each scalar and comment of a text is in the other one; no two of them became one."""
+    if _letters(before.text) == _letters(after.text):
+        return True
+    was, now = _tokens(before.text), _tokens(after.text)
+    if before.root is None or after.root is None:
+        return not was - now
+    if Counter(word for text in _comments(before.text) for word in _tokens(text)) - now:
+        return False
+    lost, added = _scalars(before.root), _scalars(after.root)
+    lost, added = lost - added, added - lost
+    for old in list(lost.elements()):
+        if new := next((new for new in added if added[new] and _is_same(old, new)), ""):
+            lost[old] -= 1
+            added[new] -= 1
+    # What is left may be in several scalars now, or a key of its own.
+    return not Counter(word for old in lost.elements() for word in _tokens(old)) - (now - was)
+
+
+def _tokens(text: str) -> Counter[str]:
+    return Counter(_WORD.findall(text.lower()))
+
+
+def _comments(text: str) -> Iterator[str]:
+    return (found[1] for line in text.split("\n") if (found := re.search(r"(?:^|\s)#(.*)", line)))
+
+
+def _scalars(root: yaml.Node) -> Counter[str]:
+    """The scalars that are values or entries of lists, those of an alias once."""
+    found: Counter[str] = Counter()
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            waiting += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif node.value:
+            found[node.value] += 1
+    return found
 
 
 def _words(value: Any) -> Iterator[str]:

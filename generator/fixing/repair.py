@@ -17,7 +17,7 @@ from generator.diagnostics import (
     Stage,
     weight,
 )
-from generator.fixing.keeping import keeps
+from generator.fixing.keeping import keeps, kept
 from generator.fixing.layout import UnsettledError
 from generator.fixing.splicing import DocumentSplicer, Splice
 from generator.pipeline import Reading, read_site
@@ -37,8 +37,8 @@ class Repair:
     """A site file before and after; `fixed` are the findings settled on the way.
 
     `requested` are findings that a person has to decide, since there is a choice, or since what was
-    written would be lost; `stuck` those whose proposals could not be
-    applied, did not help, or would undo an earlier change: both remain.
+    written would be lost; `stuck` those whose proposals could not be applied, did not help, or
+    would undo an earlier change: both remain.
     """
 
     before: Reading
@@ -142,6 +142,9 @@ class _Search:
         reading = read_site(self._name, raw[""], _changed(self._beside, self._name, raw))
         fixed = [finding for finding, _ in attempt]
         if not _helped(state.reading, reading, fixed):
+            return None
+        files = zip(state.reading.document.files, reading.document.files, strict=True)
+        if not all(kept(old, new) for old, new in files):
             return None
         return _State(reading, (*state.fixed, *fixed))
 

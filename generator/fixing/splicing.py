@@ -94,8 +94,13 @@ class Splicer:
     def splices(self, edits: Iterable[Edit]) -> list[Splice]:
         """The splices for edits that belong together; UnsettledError where one can't be made."""
         made: list[Splice] = []
+        edits = tuple(edits)
+        comments = [self._comment(edit) for edit in edits if isinstance(edit, Remove)]
+        moves = len(comments) == sum(isinstance(edit, Add) for edit in edits)
         for edit in edits:
             new = self._splice(edit)
+            if moves and isinstance(edit, Add) and new.text.count("\n") == 1:
+                new = replace(new, text=_commented(new.text, comments.pop(0)))
             if any(new.overlaps(other) for other in made):
                 raise UnsettledError("two changes meet")
             made.append(new)
@@ -133,6 +138,12 @@ class Splicer:
         old = self._lines[line][start:end] if line == last else ""
         comment = re.fullmatch(r"\s*(?:#|//)\s+(.*)", old.removeprefix(words))
         return f"  # {comment[1]}" if comment and old.startswith(words) else ""
+
+    def _comment(self, edit: Remove) -> str:
+        """The comment behind a value, which moves with it."""
+        line, column = steps(self._root, edit.path, edit.again)[-1].entry.value.end
+        found = re.fullmatch(r"\s+#.*", self._lines[line][column:])
+        return found[0] if found else ""
 
     def _rename(self, edit: Rename) -> Splice:
         step = steps(self._root, edit.path)[-1]
@@ -227,6 +238,12 @@ class Splicer:
             if entry.value.is_list and not entry.value.flow and not entry.value.alias:
                 return entry.value.start[1]
         return 2
+
+
+def _commented(line: str, comment: str) -> str:
+    """A line with a comment behind it; its line ending is at either end."""
+    text = line.removesuffix("\n")
+    return f"{text}{comment}{line[len(text) :]}"
 
 
 def _worded(value: Data, flow: bool, style: str = "") -> str:

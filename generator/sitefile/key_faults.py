@@ -23,6 +23,7 @@ from generator.diagnostics import (
 )
 from generator.records import replace
 from generator.sitefile import aliases
+from generator.sitefile.automatic import automatic
 from generator.sitefile.key_rules import (
     KINDS,
     example_of,
@@ -128,7 +129,11 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
 def _move(path: KeyPath, home: str, error: Any) -> tuple[Proposal, ...]:
     """The proposal to move a key with its value to its section."""
     place = (*group_around(path, home), home, str(path[-1]))
-    return ((Remove(path), Add(place, as_typed(error.value, rules_at(place)))),)
+    rules = rules_at(place)
+    # The word 'auto' is read as a number that stands for it.
+    is_word = automatic(error.value, rules) is not None
+    value = str(error.value) if is_word else as_typed(error.value, rules)
+    return ((Remove(path), Add(place, value)),)
 
 
 _TOPOLOGY = ("topology",)
