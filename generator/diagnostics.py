@@ -186,13 +186,31 @@ def all_nearest(word: str, known: Iterable[str]) -> list[str]:
     """
     from difflib import get_close_matches
 
-    found = get_close_matches(word, list(known), n=3, cutoff=0.6)
+    known = list(known)
+    close = get_close_matches(word, known, n=3, cutoff=0.6)
+    found = [near for near in close if _has_much_in_common(word, near)]
     fewest = [near for near in found if slips(word, near) <= _FEW]
+    begun = [one for one in known if len(word) > _FEW and re.match(rf"{re.escape(word)}[-_]", one)]
+    if begun and not fewest:
+        return sorted(begun)
     ranks = {near: _rank(word, near) if fewest else (-_likeness(near, word),) for near in found}
     return sorted(near for near in found if ranks[near] == min(ranks.values()))
 
 
 _FEW = 2
+
+
+def _has_much_in_common(word: str, known: str) -> bool:
+    """Whether more than single letters agree: all but a few, a beginning, or a word of several."""
+    one, other = word.lower(), known.lower()
+    if slips(one, other) <= max(_FEW, len(one) // 4) or _likeness(one, other) >= _MUCH:
+        return True
+    short, long = sorted((one, other), key=len)
+    is_begun = len(short) > _FEW and long.startswith(short)
+    return is_begun or bool({*re.split("[-_]", one)} & {*re.split("[-_]", other)})
+
+
+_MUCH = 0.65
 
 
 def _rank(word: str, known: str) -> tuple[float, ...]:

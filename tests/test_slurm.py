@@ -49,7 +49,8 @@ def run(nodes: Bundle, work: Path) -> Iterator[SlurmCluster]:
 
 @pytest.fixture(scope="module")
 def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
-    yield from run(SEVERAL["rack-switch"], tmp_path_factory.mktemp("rack"))
+    largest = max(SEVERAL.values(), key=lambda bundle: len(bundle.site.nodes))
+    yield from run(largest, tmp_path_factory.mktemp("rack"))
 
 
 @pytest.fixture

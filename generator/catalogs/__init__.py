@@ -14,6 +14,7 @@ import yaml
 from generator import precompiled
 from generator.catalogs.engines import ENGINE_TRAITS, names
 from generator.catalogs.versions import version
+from generator.diagnostics import all_nearest
 from generator.records import record
 from generator.resources import SCHEMAS
 
@@ -126,6 +127,31 @@ def siblings(known: Checkpoint) -> tuple[Checkpoint, ...]:
 def checkpoint_names() -> tuple[str, ...]:
     """One name for each checkpoint, sorted."""
     return tuple(sorted(_checkpoints()))
+
+
+def near_checkpoints(name: str) -> list[str]:
+    """The names that an unknown one most likely stands for.
+
+    Family and size are words of a name: `qwen3.5-397b` is a checkpoint with both words in its name,
+    and never one of another size that has more letters in common.
+    """
+    known = checkpoint_names()
+    words = set(_words_of(name))
+    if found := [one for one in known if words <= set(_words_of(one))]:
+        return found
+    sizes = {word for word in words if _SIZE.fullmatch(word)}
+    return [
+        one
+        for one in all_nearest(name, known)
+        if sizes in (set(), {word for word in _words_of(one) if _SIZE.fullmatch(word)})
+    ]
+
+
+_SIZE = re.compile(r"[0-9.]+[bm]")
+
+
+def _words_of(name: str) -> list[str]:
+    return re.split(r"[-_/ ]", name.lower())
 
 
 def image_names() -> tuple[str, ...]:

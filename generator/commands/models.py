@@ -13,7 +13,7 @@ from generator.commands import completion
 from generator.commands.groups import GROUP, chosen
 from generator.commands.options import DATA_FORM
 from generator.commands.sites import fail, read_valid, width_of
-from generator.diagnostics import did_you_mean
+from generator.diagnostics import listed
 from generator.fit.alternatives import Group
 from generator.fit.choices import COUNTS, Choice, Fitting, choices, fitting
 
@@ -50,10 +50,11 @@ def command(word: str, site: Path | None, form: str, group: str | None) -> None:
         click.echo(columns(head, rows, width_of(sys.stdout)))
         click.echo(f"\n{_legend(site)}", err=True)
     else:
-        near = did_you_mean(word, catalogs.checkpoint_names())
+        near = catalogs.near_checkpoints(word)
+        guess = f"did you mean {listed(map(repr, near))}?" if near else ""
         what = "of the catalog" if site is None else f"that fits {site}"
         click.echo(
-            f"no model {what} has '{word}' in its name or format; {near}".rstrip("; "), err=True
+            f"no model {what} has '{word}' in its name or format; {guess}".rstrip("; "), err=True
         )
 
 

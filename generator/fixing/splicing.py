@@ -120,6 +120,8 @@ class Splicer:
                 return Splice((span.line, span.column), (span.end_line, span.end_column), text)
 
     def _replace(self, edit: Replace) -> Splice:
+        if not edit.path:
+            raise UnsettledError("it is the whole file")
         try:
             step = steps(self._root, edit.path)[-1]
         except UnsettledError:

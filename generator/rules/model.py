@@ -1,14 +1,12 @@
 """Rules about the model and how it is split."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release, version
 from generator.diagnostics import (
     Severity,
-    all_nearest,
-    did_you_mean,
     listed,
     misspelt,
     removal,
@@ -41,6 +39,7 @@ def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
     """
     if model.name and catalogs.checkpoint(model.name) is None:
         owned = [name for name in catalogs.checkpoint_names() if name.endswith(f"/{model.name}")]
+        near = catalogs.near_checkpoints(model.name)
         yield Fault(
             f"several models of the catalog are called '{model.name}'"
             if owned
@@ -48,13 +47,18 @@ def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
             ("model", "name"),
             f"write {listed(map(repr, owned))}"
             if owned
-            else did_you_mean(model.name, catalogs.checkpoint_names())
+            else _guessed(near)
             or "for another write 'source' and what 'sparkgen model config.json' prints",
-            proposals=replacements(
-                ("model", "name"),
-                owned or misspelt(model.name, all_nearest(model.name, catalogs.checkpoint_names())),
-            ),
+            proposals=replacements(("model", "name"), owned or misspelt(model.name, near)),
         )
+
+
+def _guessed(near: Sequence[str]) -> str:
+    return f"did you mean {listed(map(repr, near[:_MOST]))}?" if near else ""
+
+
+# More names than this are no guess: 'sparkgen models' lists them.
+_MOST = 6
 
 
 @rule("SG508", depends_on="model")
@@ -81,14 +85,12 @@ def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Itera
           context_length: 8192
     """
     if model.like and catalogs.checkpoint(model.like) is None:
-        names = catalogs.checkpoint_names()
+        near = catalogs.near_checkpoints(model.like)
         yield Fault(
             f"the catalog has no model '{model.like}'",
             ("model", "like"),
-            did_you_mean(model.like, names) or "write the name of one that 'sparkgen models' lists",
-            proposals=replacements(
-                ("model", "like"), misspelt(model.like, all_nearest(model.like, names))
-            ),
+            _guessed(near) or "write the name of one that 'sparkgen models' lists",
+            proposals=replacements(("model", "like"), misspelt(model.like, near)),
         )
     if model.like and not model.source:
         yield Fault(

@@ -10,7 +10,7 @@ from generator.bundle.templates import printed
 from generator.catalogs.advice import advised_flags, advised_parsers
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.engines.traits import Start
-from generator.diagnostics import did_you_mean, weight
+from generator.diagnostics import listed, weight
 from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import PORTS, RJ45
 from generator.pipeline import Reading, read_site
@@ -61,10 +61,11 @@ def scaffold(request: Request) -> Scaffold:
     discovered, engine = request.plugged, request.engine
     known = catalogs.checkpoint(request.model)
     if known is None:
-        near = did_you_mean(request.model, catalogs.checkpoint_names())
+        near = catalogs.near_checkpoints(request.model)[:6]
+        guess = f"did you mean {listed(map(repr, near))}?" if near else ""
         raise ScaffoldError(
             f"no model of the catalog is called '{request.model}'; "
-            f"{near or 'sparkgen models lists them'}"
+            f"{guess or 'sparkgen models lists them'}"
         )
     start = ENGINES[engine]
     groups = tuple(_groups(request, start))

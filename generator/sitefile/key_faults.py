@@ -1,7 +1,7 @@
 """Findings SG1xx, each from an error that Cerberus reports."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import cerberus
@@ -20,6 +20,7 @@ from generator.diagnostics import (
     removal,
     renamings,
     replacements,
+    slips,
 )
 from generator.records import replace
 from generator.sitefile import aliases
@@ -95,6 +96,8 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
     known = known if all_nearest(key, known) or aliases.meant(key, known) else every
     meant = aliases.meant(key, known)
     near = [meant] if meant else all_nearest(key, known)
+    if not meant and all(slips(key, name) > 1 for name in near):
+        near = _fitting(path, near, known, error.value)
     near = [name for name in near if len(near) > 1 and name.startswith(key)] or near
     sure = [meant] if meant else misspelt(key, near)
     # If another section has exactly this key and accepts the value, it isn't a misspelled key that
@@ -107,7 +110,7 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
     near = [] if home or around else near
     under = f"write it under '{home}'" if home else around
     elsewhere = "" if near or not known else under or aliases.elsewhere(key)
-    if meant == "endpoints" and key.lower() not in ("ends", "endpoints"):
+    if meant == "endpoints" and not is_here:
         near, sure, elsewhere = [], [], "write 'endpoints: [NODE:PORT, NODE:PORT]'"
     several = several_meant((*path[:-1], near[0]), error.value) if near else ""
     sure = [] if several else sure
@@ -126,6 +129,25 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
     )
 
 
+def _fitting(path: KeyPath, near: list[str], known: Iterable[str], value: Any) -> list[str]:
+    """The keys that a name stands for, by the value: those that take it, or have this choice."""
+    begun = [name for name in near if name.startswith(str(path[-1]))]
+    taking = [name for name in begun if is_valid((*path[:-1], name), value)]
+    choosing = [
+        name
+        for name in known
+        if not isinstance(value, dict | list) and str(value) in _choices((*path[:-1], name))
+    ]
+    return taking or begun or (choosing if len(choosing) == 1 else near)
+
+
+def _choices(path: KeyPath) -> list[str]:
+    """The words that a key takes."""
+    rules = rules_at(path)
+    also = rules.get("meta", {}).get("also", {})
+    return [str(word) for one in rules.get("allowed", ()) for word in (one, *also.get(one, ()))]
+
+
 def _move(path: KeyPath, home: str, error: Any) -> tuple[Proposal, ...]:
     """The proposal to move a key with its value to its section."""
     place = (*group_around(path, home), home, str(path[-1]))
@@ -142,6 +164,22 @@ _TOPOLOGY = ("topology",)
 def _topology_text(data: Any) -> str:
     """The topology that the cables form."""
     return f"'topology: {{kind: {possible_kinds(data)[0]}}}'"
+
+
+def named_otherwise(path: KeyPath, wanted: str, value: Any) -> Finding:
+    """The finding of an unknown key whose value is that of a missing one."""
+    proposals = renamings(path, [wanted])
+    if isinstance(value, str) and not rules_at((*path[:-1], wanted)).get("check_with"):
+        # Any text would do.
+        proposals = ()
+    return reading_error(
+        "SG101",
+        f"unknown key '{path[-1]}', and '{wanted}' is missing",
+        path,
+        at_key=True,
+        help=f"did you mean '{wanted}'?",
+        proposals=proposals,
+    )
 
 
 def _missing_key(path: KeyPath, data: Any) -> Finding:

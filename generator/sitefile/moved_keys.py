@@ -60,6 +60,8 @@ def _moved(document: Document, twice: Finding, fits: Fits) -> Iterator[Misplaced
         return
     section, key = str(twice.path[0]), str(twice.path[1])
     written = _values(document.root, section, key)
+    if len(written) != 2:
+        return
     for other in SECTIONS:
         own = document.data.get(other)
         own = {} if other in document.data and own in ("", None) else own

@@ -7,17 +7,24 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from generator import catalogs
-from generator.diagnostics import Finding, KeyPath, did_you_mean, reading_error
+from generator.diagnostics import (
+    Finding,
+    KeyPath,
+    all_nearest,
+    did_you_mean,
+    misspelt,
+    reading_error,
+)
 from generator.records import replace
 from generator.sitefile import aliases
-from generator.sitefile.key_faults import REQUIRED, UNKNOWN, finding_of
-from generator.sitefile.key_rules import rules_at, section_of, types_of
+from generator.sitefile.key_faults import REQUIRED, UNKNOWN, finding_of, named_otherwise
+from generator.sitefile.key_rules import keys_at, rules_at, section_of, types_of
 from generator.sitefile.lost_sections import LostSection, is_explained, lost_sections
 from generator.sitefile.meanings import several_meant
 from generator.sitefile.moved_keys import Misplaced, misplaced
 from generator.sitefile.sections import GROUPS, SECTIONS
 from generator.sitefile.source import Document, value_at
-from generator.sitefile.validation import is_valid
+from generator.sitefile.validation import is_valid, takes
 from generator.sitefile.values import near_misses
 
 
@@ -88,27 +95,77 @@ def _without_cascades(
     unread = {f.path[:-1] if f.rule == "SG004" else f.path for f in reported if f.rule in _UNREAD}
     tagged = {finding.path for finding in reported if finding.rule == "SG010"}
     empty = {finding.path for finding in reported if finding.rule == "SG003"}
-    misspelt: dict[KeyPath, list[str]] = {}
-    moved: set[KeyPath] = set()
-    for error in flat:
-        if error.code == UNKNOWN:
-            *parents, key = error.document_path
-            misspelt.setdefault(tuple(parents), []).extend(_meant(str(key), error.value))
-            moved.add((section_of(str(key), tuple(parents)), key))
-    for error in flat:
+    unknown, moved = _unknown(flat)
+    stand_ins = _stand_ins(flat, unknown)
+    for path, wanted in stand_ins.items():
+        yield path, named_otherwise(path, wanted, value_at(data, path))
+    explained = {*stand_ins, *((*path[:-1], wanted) for path, wanted in stand_ins.items())}
+    rest = [error for error in flat if tuple(error.document_path) not in explained]
+    for error in rest:
         path = tuple(error.document_path)
         if any(path[:end] in tagged for end in range(len(path) + 1)):
             continue
         if _is_other_form(error, path, data):
             continue
         if error.code == REQUIRED:
-            if path[:-1] in unread or _is_called_otherwise(path, misspelt.get(path[:-1], [])):
+            if path[:-1] in unread or _is_called_otherwise(path, unknown.get(path[:-1], [])):
                 continue
             if path in moved:
                 continue
         if error.rule == "nullable" and path in empty:
             continue
         yield path, finding_of(error, path, data)
+
+
+def _unknown(errors: Iterable[Any]) -> tuple[dict[KeyPath, list[str]], set[KeyPath]]:
+    """What the unknown keys of each mapping may be, and the paths where they may belong."""
+    found: dict[KeyPath, list[str]] = {}
+    moved: set[KeyPath] = set()
+    for error in errors:
+        if error.code == UNKNOWN:
+            *parents, key = error.document_path
+            found.setdefault(tuple(parents), []).extend(_meant(str(key), error.value))
+            moved.add((section_of(str(key), tuple(parents)), key))
+    return found, moved
+
+
+def _stand_ins(
+    errors: Iterable[Any], unknown: Mapping[KeyPath, Sequence[str]]
+) -> dict[KeyPath, str]:
+    """Unknown keys by their paths, with the one missing key beside them that takes their value."""
+    missing: dict[KeyPath, list[str]] = {}
+    values: dict[KeyPath, list[tuple[str, Any]]] = {}
+    for error in errors:
+        *parents, key = error.document_path
+        if error.code == REQUIRED:
+            missing.setdefault(tuple(parents), []).append(str(key))
+        elif error.code == UNKNOWN and not _has_a_meaning(str(key), tuple(parents)):
+            values.setdefault(tuple(parents), []).append((str(key), error.value))
+    found: dict[KeyPath, str] = {}
+    for parents in missing.keys() & values.keys():
+        wanted = [
+            name
+            for name in missing[parents]
+            if not _is_called_otherwise((*parents, name), unknown.get(parents, ()))
+        ]
+        pairs = [
+            (key, name)
+            for key, value in values[parents]
+            for name in wanted
+            if takes((*parents, name), value)
+        ]
+        for key, name in pairs:
+            if len([one for one in pairs if key in one or name in one]) == 1:
+                found[(*parents, key)] = name
+    return found
+
+
+def _has_a_meaning(key: str, parents: KeyPath) -> bool:
+    """Whether a name alone tells what to write."""
+    known = keys_at(parents)
+    near = all_nearest(key, known)
+    is_near = bool(aliases.meant(key, known) or misspelt(key, near))
+    return is_near or bool(aliases.other_word(key) or section_of(key, parents))
 
 
 def _meant(key: str, value: Any) -> tuple[str, ...]:

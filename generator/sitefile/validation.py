@@ -27,6 +27,14 @@ def is_valid(path: KeyPath, value: Any) -> bool:
     return bool(validator.validate({"value": typed}, normalize=False))
 
 
+def takes(path: KeyPath, value: Any) -> bool:
+    """Whether a value was meant for a path: a mapping that has mostly its keys may have a fault."""
+    known = rules_at(path).get("schema", {})
+    if isinstance(value, dict) and value and known:
+        return 2 * sum(key in known for key in value) > len(value)
+    return is_valid(path, value)
+
+
 @cache
 def site_validator() -> Any:
     """The validator of a whole site file."""
