@@ -190,8 +190,8 @@ def all_nearest(word: str, known: Iterable[str]) -> list[str]:
     close = get_close_matches(word, known, n=3, cutoff=0.6)
     found = [near for near in close if _has_much_in_common(word, near)]
     fewest = [near for near in found if slips(word, near) <= _FEW]
-    begun = [one for one in known if len(word) > _FEW and re.match(rf"{re.escape(word)}[-_]", one)]
-    if begun and not fewest:
+    begun = [one for one in known if one.startswith((f"{word}-", f"{word}_"))]
+    if begun and not fewest and len(word) > _FEW:
         return sorted(begun)
     ranks = {near: _rank(word, near) if fewest else (-_likeness(near, word),) for near in found}
     return sorted(near for near in found if ranks[near] == min(ranks.values()))

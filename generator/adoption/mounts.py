@@ -47,13 +47,21 @@ def outside(container: Container, path: str) -> str:
     return own if TEXT_TYPES["path"].fits(own) else path
 
 
+def _has_extension(name: str) -> bool:
+    """Whether a name ends like that of a file, perhaps with a version behind: lib.so.1.2."""
+    parts = name.split(".")[1:]
+    while parts and parts[-1].isdigit():
+        parts.pop()
+    return bool(parts) and re.fullmatch(r"(?=[0-9]*[a-z])[a-z0-9]{1,6}", parts[-1]) is not None
+
+
 def fill(draft: Draft, container: Container) -> None:
     """Write the engine's files, and report those that a site file has no place for."""
     model = draft.get("model", "file") or draft.get("model", "source") or ""
     known = list(_texts(draft.get("engine", "args"))) + list(_texts(draft.get("engine", "env")))
     number = 0
     for mount in mounts(container):
-        is_file = bool(re.fullmatch(r".*\.(?=[^/]*[a-z])[a-z0-9]{1,6}(\.\d+)*", mount.target))
+        is_file = _has_extension(mount.target.rpartition("/")[2])
         is_named = any(mount.holds(part) for text in known for part in re.split(r"[:,;= ]", text))
         is_model = mount.source == model or model.startswith(f"{mount.source}/")
         if _OF_THE_SYSTEM.fullmatch(mount.target) or is_model or not (is_file or is_named):

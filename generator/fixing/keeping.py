@@ -20,10 +20,10 @@ from generator.sitefile.source import Document, value_at
 _FIGURES = str.maketrans({"o": "0", "l": "1", "i": "1"})
 _ON = ("true", "yes", "y", "on", "ok", "enable", "enabled", "1")
 _OFF = ("false", "no", "n", "off", "none", "disable", "disabled", "0")
-_SIZE = re.compile(r"0*([0-9]+)(?:([kmgt])(?:i?b)?)?")
+_SIZE = re.compile(r"([0-9]{1,30})(?:([kmgt])(?:i?b)?)?")
 _FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _WORD = re.compile(r"\w+")
-_COMMENT = re.compile(r"\s*(#|//)\s.*$")
+_COMMENT = re.compile(r"(?<!\s)\s*+(#|//)\s.*$")
 
 
 def keeps(document: Document, proposal: Proposal) -> bool:

@@ -170,7 +170,8 @@ class Splicer:
         before = self._lines[start[0]][: start[1]]
         if step.parent.is_list:
             # A block list begins at its first dash.
-            before = before[: step.parent.start[1]] + _DASH.sub("", before[step.parent.start[1] :])
+            begin = step.parent.start[1]
+            before = before[:begin] + re.sub(r"-\s+", "", before[begin:])
         inside = self._lines[start[0] + 1 : end_line + 1]
         if any(line.lstrip().startswith("#") for line in inside):
             raise UnsettledError("a comment stands in it")

@@ -10,7 +10,8 @@ from generator.sitefile.redaction import blanked, is_secret_key
 
 # A name and its value, in a command or in a file.
 _ASSIGNMENT = re.compile(
-    r"""(?<![\w-])(--?)?([A-Za-z0-9_.-]+)(["']?[ \t]*[:=][ \t]*|[ \t]+)("[^"]*"|'[^']*'|[^\s"']+)"""
+    r"""(?<![\w.-])(--?)?([A-Za-z0-9_.-]++)(["']?[ \t]*[:=][ \t]*|[ \t]+)"""
+    r"""("[^"]*"|'[^']*'|[^\s"']+)"""
 )
 
 

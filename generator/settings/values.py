@@ -11,7 +11,7 @@ Scalar = bool | str
 Argument = Scalar | list[Any] | dict[str, Any]
 
 _INTEGER = re.compile(r"[+-]?\d+")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 # The suffixes of sizes. Source: `human_readable_int` of vLLM, vllm/utils/argparse_utils.py, and of
 # SGLang, sglang/srt/utils/common.py. Powers of 1024 take no fractions.
 _MIXED = {letter: 1000**power for power, letter in enumerate("kmgt", 1)} | {

@@ -16,7 +16,7 @@ from generator.sitefile.slips import (
     width,
 )
 
-_KEY = re.compile(r"([A-Za-z_][\w.-]*):(?: |$)")
+_KEY = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*+):(?: |$)")
 # A key and what may have been meant as its value.
 _PAIR = re.compile(r" *[\w.-]+( *[:=] *| +)\S")
 # How many lines above the one at which libyaml gave up to look for wrong indentation, and for a

@@ -136,7 +136,7 @@ def _fitting(path: KeyPath, near: list[str], known: Iterable[str], value: Any) -
     choosing = [
         name
         for name in known
-        if not isinstance(value, dict | list) and str(value) in _choices((*path[:-1], name))
+        if str(value).isidentifier() and str(value) in _choices((*path[:-1], name))
     ]
     return taking or begun or (choosing if len(choosing) == 1 else near)
 

@@ -96,8 +96,11 @@ def _beside_another(document: Document, fits: Fits) -> Iterator[Misplaced]:
     for section in SECTIONS:
         own = document.data.get(section)
         rules = entry_keys(section)
-        for key in own if isinstance(own, dict) else ():
-            rivals = [other for other in own if rules.get(other, {}).get("excludes") == key]
+        if not isinstance(own, dict):
+            continue
+        excluding = [other for other in own if rules.get(other, {}).get("excludes")]
+        for key in own:
+            rivals = [other for other in excluding if rules[other]["excludes"] == key]
             for other in SECTIONS if rivals else ():
                 lacking = document.data.get(other)
                 needed = entry_keys(other).get(key, {}).get("required")

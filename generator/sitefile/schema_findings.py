@@ -3,6 +3,7 @@
 `key_faults.py` words single errors; this module finds the mistake that several have in common.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ def no_mapping() -> Finding:
 
 def findings(document: Document, typed: Any, errors: Sequence[Any]) -> list[Finding]:
     """The findings about a document, from its typed data and all errors of the schema."""
+    errors = _few(errors)
     unknown = [tuple(error.document_path) for error in errors if error.code == UNKNOWN]
     lost: list[LostSection | Misplaced] = []
     if not document.parts:
@@ -127,6 +129,24 @@ def _unknown(errors: Iterable[Any]) -> tuple[dict[KeyPath, list[str]], set[KeyPa
             found.setdefault(tuple(parents), []).extend(_meant(str(key), error.value))
             moved.add((section_of(str(key), tuple(parents)), key))
     return found, moved
+
+
+# More unknown keys of one mapping than these are not mistyped: it is another tool's file.
+_MOST_UNKNOWN = 20
+
+
+def _few(errors: Iterable[Any]) -> list[Any]:
+    """The errors, with the first unknown keys of each mapping alone."""
+    seen: Counter[KeyPath] = Counter()
+    kept = []
+    for error in errors:
+        if error.code == UNKNOWN:
+            mapping = tuple(error.document_path[:-1])
+            seen[mapping] += 1
+            if seen[mapping] > _MOST_UNKNOWN:
+                continue
+        kept.append(error)
+    return kept
 
 
 def _stand_ins(

@@ -47,7 +47,7 @@ def code(line: str) -> str:
 
 def before_comment(value: str) -> str:
     """The part before a comment, whose sign may be one that YAML doesn't have."""
-    return re.sub(r"\s*(#|//)(?=\s).*$", "", value)
+    return re.sub(r"(?<!\s)\s*+(#|//)(?=\s).*$", "", value)
 
 
 def content_above(lines: list[str], number: int) -> int | None:

@@ -263,8 +263,9 @@ def _without_dot(text: str) -> str:
 
 def _port(text: str) -> str:
     """spark2:p0 for SPARK2-P0, `spark2 p0` or spark2p0."""
-    found = re.fullmatch(r"(.+?)[-./_: ]*([pP][01])", text)
-    return f"{found[1]}:{found[2].lower()}" if found else ""
+    node = text[:-2].rstrip("-./_: ")
+    is_port = node and text[-2:].lower() in ("p0", "p1")
+    return f"{node}:{text[-2:].lower()}" if is_port else ""
 
 
 def _with_prefix(text: str) -> str:
@@ -273,8 +274,9 @@ def _with_prefix(text: str) -> str:
 
 def _network(text: str) -> str:
     """The subnet of an address; without a prefix length, trailing zeros determine it."""
-    zeros = re.search(r"(\.0)*$", text)
-    length = "" if "/" in text else f"/{32 - 8 * len(zeros[0].split('.')[1:])}" if zeros else ""
+    parts = text.split(".")
+    zeros = next((n for n, part in enumerate(reversed(parts)) if part != "0"), len(parts))
+    length = "" if "/" in text else f"/{32 - 8 * zeros}"
     try:
         return str(ipaddress.IPv4Interface(f"{text}{length}").network)
     except ValueError:

@@ -149,7 +149,7 @@ def _own_span(document: Document, path: KeyPath, value: str) -> Span | None:
 
 
 def _slips(value: str) -> Iterator[_Slip]:
-    if found := re.search(r"\s*(#|//)(?=\s).*$", value):
+    if found := re.search(r"(?<!\s)\s*+(#|//)(?=\s).*$", value):
         meant = value[: found.start()]
         yield _Slip(
             meant,

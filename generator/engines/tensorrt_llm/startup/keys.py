@@ -37,7 +37,7 @@ def _lines(version: str) -> Mapping[str, Key]:
 @cache
 def keys(version: str) -> Mapping[str, Key]:
     """The settings of a version, by their path, for all variants of a section together."""
-    return {re.sub(r"\[[^]]*\]", "", path): key for path, key in _lines(version).items()}
+    return {re.sub(r"\[[^][]*\]", "", path): key for path, key in _lines(version).items()}
 
 
 def speculative_keys(version: str, method: str) -> Mapping[str, Key]:
