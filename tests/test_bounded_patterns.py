@@ -89,6 +89,7 @@ def test_every_pattern_is_linear() -> None:
 
 
 SITE = (ROOT / "sites/pair-chatbot.yaml").read_text()
+ARGS = "  args:\n"
 
 
 @pytest.mark.parametrize(
@@ -99,8 +100,8 @@ SITE = (ROOT / "sites/pair-chatbot.yaml").read_text()
         "blanks": SITE.replace("\nmodel:", f"\nk{' ' * 100_000}x\nmodel:"),
         "brackets": SITE.replace("\nmodel:", f"\nk: {'[' * 50_000}\nmodel:"),
         "unknown keys": SITE + "".join(f"k{n}: 1\n" for n in range(20_000)),
-        "flags": SITE + "  args:\n" + "".join(f"    k{n}: 1\n" for n in range(20_000)),
-        "devices": SITE + f"  env:\n    CUDA_VISIBLE_DEVICES: {'0' * 10_000}x\n",
+        "flags": SITE.replace(ARGS, ARGS + "".join(f"    k{n}: 1\n" for n in range(20_000))),
+        "devices": SITE.replace(ARGS, f"  env: {{CUDA_VISIBLE_DEVICES: {'0' * 10_000}x}}\n{ARGS}"),
     }.values(),
     ids=str.__len__,
 )
