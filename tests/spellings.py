@@ -756,7 +756,7 @@ def _flag_name(name: tuple[str, ...], read: Reading) -> tuple[str, ...]:
 
 
 def _said(message: str, names: Mapping[str, str]) -> str:
-    if "' both set '" in message:
+    if re.search("' both set '|are the same flag", message):
         return ""
     for new in sorted(names, key=len, reverse=True):
         message = message.replace(f"'{new}'", f"'{names[new]}'")

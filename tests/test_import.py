@@ -311,7 +311,7 @@ FILES: dict[str, tuple[list[str], dict[str, Any], list[str]]] = {
             "engine.env.NCCL_IB_HCA": "rocep1s0f",
             "engine.env.NCCL_DEBUG": "INFO",
         },
-        ["SG677", "SG691", "SG701", "SG415"],
+        ["SG677", "SG609", "SG691", "SG701", "SG415"],
     ),
     "a recipe without a command": (
         ["solo.yaml"],

@@ -152,3 +152,16 @@ def test_documented_policy() -> None:
     text = block("sites/README.md", "yaml", "require:")
     _, findings, policy = read_policy("policy.yaml", text.encode())
     assert (findings, bool(policy)) == ([], True)
+
+
+def test_digest_of_an_image_that_is_built(cluster: Path, sparkgen: Command) -> None:
+    """What is built on a node is as fixed as the image that it is built from."""
+    rule(cluster, "require: {image_digests: A}\n")
+    site = cluster / "sites/lab.yaml"
+    for digest, code in (("", 3), (DIGEST, 0)):
+        image = f"{{name: own:1, from: vllm/vllm-openai:v0.33.0{digest}, run: [pip install a]}}"
+        site.write_text(site_text().replace("vllm/vllm-openai:v0.33.0", image, 1))
+        outcome = sparkgen("validate", "--format", "json", cwd=cluster)
+        found = json.loads(outcome.out)["findings"]
+        places = [each["path"] for each in found if each["rule"] == "SG821"]
+        assert places == (["engine.image.from"] if code else [])

@@ -21,7 +21,9 @@ def fill(draft: Draft, command: Command | None) -> None:
     settings = EngineSettings(command.engine, version, draft.get("engine", "args") or {})
     env = {v.name: v.value.text for v in command.container.env}
     stated = ENGINES[command.engine].stated_offload(settings, env)
-    if not stated or not TEXT_TYPES["path"].fits(path := outside(command.container, stated.path)):
+    if not stated or stated.more:
+        return
+    if not TEXT_TYPES["path"].fits(path := outside(command.container, stated.path)):
         return
     place = _place(draft, stated.flags)
     draft.put(("model", "kv_offload", "path"), path, place)

@@ -43,6 +43,10 @@ _RELEASES: Mapping[int, tuple[int, ...]] = {
     30: tuple(range(8)),
 }
 _MAJOR = 2
+# NCCL has a few minor versions in a year: one so far beyond the last is a slip of the finger.
+_LAST_MINOR = LATEST[1] + 10
+# The first that has kernels for Blackwell, and so for a GB10. Source: its release notes.
+BLACKWELL: Release = (2, 25, 1)
 
 # Makes stock NCCL connect only what it uses; a patched build does so anyway.
 LAZY = ("NCCL_CUMEM_ENABLE", "NCCL_RUNTIME_CONNECT")
@@ -94,9 +98,11 @@ class Parameter:
 
 
 def never_was(text: str) -> bool:
-    """Whether no such release has existed, as far as that can be known."""
+    """Whether no such release has existed since 2.10, as far as that can be known."""
     numbers = release(text)
     if numbers[:1] != (_MAJOR,):
+        return True
+    if len(numbers) > 1 and not min(_RELEASES) <= numbers[1] <= _LAST_MINOR:
         return True
     patches = _RELEASES.get(numbers[1]) if len(numbers) > 1 else None
     return patches is not None and len(numbers) > 2 and numbers[2] not in patches

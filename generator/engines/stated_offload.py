@@ -11,6 +11,7 @@ from generator.sitefile.source import Plain
 class StatedOffload:
     """What an engine's flags and variables say of it; `gib` is 0 if they set no limit.
 
+    With `more` they say more than the site file's key can.
     `flags` mean nothing without it, and neither do the variables whose names begin with `prefix`.
     """
 
@@ -20,6 +21,7 @@ class StatedOffload:
     flags: Words
     prefix: str
     connector: str = "native"
+    more: bool = False
 
 
 def whole(value: Any) -> int:

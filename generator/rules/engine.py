@@ -323,7 +323,8 @@ def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Ite
     """An image has a tag that does not move.
 
     A moving tag may be a different image tomorrow, or on a node that pulled it later. A tag with
-    the commit it was built from, such as `nightly-` and 40 hexadecimal digits, does not move.
+    the commit it was built from, such as `nightly-` and 40 hexadecimal digits, does not move. Of an
+    image that is built on the nodes, this is about the one that it is built from.
 
     Bad:
         engine:
@@ -334,6 +335,8 @@ def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Ite
           image: vllm/vllm-openai:v0.33.0
     """
     images: dict[KeyPath, str] = {("engine", "image"): engine.image} if engine.image else {}
+    if engine.derived:
+        images = {("engine", "image", "from"): engine.derived.base}
     for service, settings in services.items():
         if "image" in settings:
             images["services", service, "image"] = settings["image"]

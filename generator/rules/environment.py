@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.nccl import LAZY, never_was, releases, releases_of
+from generator.catalogs.nccl import BLACKWELL, LAZY, never_was, releases, releases_of
 from generator.catalogs.versions import release
 from generator.derive import environment
 from generator.derive.serving import engine_of
@@ -258,12 +258,13 @@ def _is_of_a_rank(name: str) -> bool:
 
 @rule("SG441", Severity.WARNING)
 def nonexistent_nccl_release(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The version of NCCL is one that was released.
+    """The version of NCCL is one that was released, and that runs on a GB10.
 
     Rules depend on it, and with one digit wrong, settings that the library does not know go
-    unnoticed.
+    unnoticed. NCCL has supported Blackwell since 2.25.1.
 
-    Source: NVIDIA/nccl, its tags up to 2.30.7; any number of a later minor version is accepted.
+    Source: NVIDIA/nccl, its tags up to 2.30.7, and release notes of 2.25.1; of the minor versions
+    after the last that is known, any number is accepted.
 
     Bad:
         engine:
@@ -280,6 +281,13 @@ def nonexistent_nccl_release(engine: DeclaredEngine) -> Iterator[Fault]:
             ("engine", "nccl"),
             _release_help(engine.nccl, near),
             proposals=replacements(("engine", "nccl"), near) if len(near) == 1 else (),
+        )
+    elif engine.nccl and not engine.nccl_patched and release(engine.nccl) < BLACKWELL:
+        first = ".".join(map(str, BLACKWELL))
+        yield Fault(
+            f"NCCL {engine.nccl} does not run on a GB10: {first} is the first for Blackwell",
+            ("engine", "nccl"),
+            "write the version in the image: its log says it with NCCL_DEBUG=VERSION",
         )
 
 

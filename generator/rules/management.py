@@ -1,5 +1,6 @@
 """Rules about how the management network of each node is described."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -96,6 +97,52 @@ def _written(node: DeclaredNode, document: Document) -> KeyPath:
     own = document.data["nodes"][node.index].get("management", {})
     above: KeyPath = node.path if "interface" in own else ("defaults",)
     return (*above, "management", "interface")
+
+
+@rule("SG324", Severity.WARNING, unless="SG320 SG321 SG201", suppressed_by="SG312")
+def interface_that_no_spark_has(nodes: Nodes, document: Document) -> Iterator[Fault]:
+    """The management interface is one that a Spark has, or that its user may have added.
+
+    DGX OS names interfaces by their place: enP7s7 is the RJ45 port, wlP9s9 the Wi-Fi. USB adapters
+    are called enx and their address; bridges, bonds and VLANs have the names that they are given,
+    which begin with what they are. The kernel's own names, such as eth0, are replaced at boot.
+
+    Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering"; systemd.net-naming-scheme(7).
+
+    Bad:
+        nodes:
+          - name: spark1
+            management: {interface: eth0, address: 10.0.0.11/24}
+          - name: spark2
+
+    Good:
+        nodes:
+          - name: spark1
+            management: {interface: enP7s7, address: 10.0.0.11/24}
+          - name: spark2
+    """
+    reported: set[str] = set()
+    for node in nodes:
+        name = node.management.interface if node.management else RJ45
+        if name in (*_NAMES, *reported) or re.fullmatch(_ADDED, name):
+            continue
+        reported.add(name)
+        place = _written(node, document)
+        yield Fault(
+            f"no Spark has an interface '{name}'",
+            place,
+            f"write {RJ45} for the RJ45 port, {WIFI} for Wi-Fi, or what 'ip -br link' shows",
+            proposals=replacements(place, [RJ45, WIFI]),
+            unsafe=True,
+        )
+
+
+# Names by place or address, and those that begin with the kind of a virtual interface.
+_ADDED = (
+    r"(en|wl|ww)[A-Za-z]\w*[0-9]\w*(\.[0-9]+)?|en[ox]\w*[0-9]\w*(\.[0-9]+)?"
+    r"|(br|vmbr|virbr|docker|bond|team|vlan|macvlan|dummy|wg|tailscale|zt|tun|tap|usb|mgmt|lan|wan)"
+    r"[A-Za-z0-9._-]*"
+)
 
 
 @rule("SG322", Severity.WARNING, unless="SG309 SG201")

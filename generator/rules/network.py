@@ -326,9 +326,10 @@ def public_addresses(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
     """The fabric's addresses are private.
 
     A node sends packets for a subnet to the interface that is on it: with a public range, the hosts
-    on the Internet that own it become unreachable.
+    on the Internet that own it become unreachable. Link-local addresses are given out by the system
+    itself, and no others are for interfaces.
 
-    Source: RFC 1918; IANA, "IPv4 Special-Purpose Address Registry".
+    Source: RFC 1918; RFC 3927, section 1.9; IANA, "IPv4 Special-Purpose Address Registry".
 
     Bad:
         topology:
@@ -340,13 +341,24 @@ def public_addresses(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
     """
     reported: set[KeyPath] = set()
     for use in _uses(fabric, cabling):
-        if use.subnet.is_global and use.place not in reported:
+        kind = "public addresses" if use.subnet.is_global else ""
+        if not any(use.subnet.overlaps(each) for each in _FOR_INTERFACES):
+            kind = kind or "addresses with a purpose of their own"
+        if use.subnet.is_link_local:
+            kind = "link-local addresses"
+        if kind and use.place not in reported:
             reported.add(use.place)
             yield Fault(
-                f"the fabric's {use.subnet} has public addresses",
+                f"the fabric's {use.subnet} has {kind}",
                 use.place,
                 "write a range of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16",
             )
+
+
+# Private addresses, and those that a provider shares among its customers, as Tailscale does.
+_FOR_INTERFACES = tuple(
+    map(IPv4Network, ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16"))
+)
 
 
 @rule("SG308", unless="SG304 SG305 SG316")
@@ -598,6 +610,14 @@ def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
                 f"the gateway {gateway} is not in {node.name}'s management network {network}",
                 place,
                 f"write an address of {network}, or take it out: the fabric has no gateway",
+            )
+        elif gateway in (network.network_address, network.broadcast_address):
+            reported.add(management.gateway)
+            kind = "address" if gateway == network.network_address else "broadcast address"
+            yield Fault(
+                f"the gateway {gateway} is the {kind} of {network} itself, which no machine has",
+                place,
+                "write the router's address, or take it out",
             )
 
 

@@ -23,6 +23,8 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     keeps only attention blocks: with it, vLLM does not start for a model with Mamba or linear
     attention layers.
 
+    It does not matter whether `model.kv_offload` or the engine's own flags configure it.
+
     Source: vLLM, docs/features/kv_offloading_usage.md; SGLang, hicache_hook.py; community report
     (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 57: corrupted on two nodes); LMCache issues
     2845 and 3472.
@@ -46,33 +48,40 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
           name: vllm
           version: 0.33.0
     """
-    if not model.kv_offload:
+    offload, connector, flag = model.kv_offload, "", ""
+    if offload:
+        connector = offload.connector
+    elif stated := ENGINES[engine.name].stated_offload(engine.settings, engine.environment.on_head):
+        connector = stated.connector
+        flag = next(each for each in stated.flags if each in engine.settings)
+    if not connector or (flag and version(engine.version).local):
         return
-    title, connectors = ENGINE_TRAITS[engine.name].title, ENGINES[engine.name].OFFLOAD
-    connector = model.kv_offload.connector
+    path = _PATH if offload else engine.settings.path(flag)
+    connectors, title = ENGINES[engine.name].OFFLOAD, ENGINE_TRAITS[engine.name].title
     traits = connectors.get(connector)
+    of_connector = (*_PATH, "connector") if offload else path
     if not connectors:
         yield Fault(
             f"{title} keeps no KV cache on disk",
-            _PATH,
+            path,
             f"take it out: {listed(_having_some(), 'and')} do",
             at_key=True,
-            proposals=removal(_PATH),
+            proposals=removal(path),
             unsafe=True,
         )
     elif traits is None:
-        path = (*_PATH, "connector")
         yield Fault(
             f"'{connector}' is set up for {listed(_having(connector), 'and')} alone",
-            path,
+            of_connector,
             f"take it out: {title} has a connector of its own",
-            proposals=removal(path),
+            proposals=removal(of_connector),
+            unsafe=bool(flag),
         )
-    elif release(engine.version) < traits.since:
+    elif offload and release(engine.version) < traits.since:
         first = ".".join(map(str, traits.since))
         yield Fault(
             f"{title} {engine.version} keeps no KV cache on disk; {first} is the first that does",
-            _PATH,
+            path,
             "take it out, or use a later image",
             at_key=True,
         )
@@ -83,19 +92,19 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     ):
         yield Fault(
             f"the ranks of {title} have to be on one machine to share a KV cache on disk",
-            _PATH,
+            path,
             "take it out, or say by '+NAME' in 'engine.version' that a build of your own can; "
             f"{listed(_spanning())} keeps each rank's part on its own node",
             at_key=True,
         )
     elif not traits.keeps_states and (known := shape(model)) and known.recurrent:
-        path = (*_PATH, "connector")
         yield Fault(
             f"{title} does not start with LMCache for a model with layers of Mamba or linear "
             "attention",
-            path,
+            of_connector,
             f"take it out: {title}'s own connector keeps their states",
-            proposals=removal(path),
+            proposals=removal(of_connector),
+            unsafe=bool(flag),
         )
 
 

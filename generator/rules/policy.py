@@ -81,11 +81,13 @@ def _api_key(site: Site) -> Iterator[Lack]:
 
 
 def _image_digests(site: Site) -> Iterator[Lack]:
-    images: dict[str, KeyPath] = {
-        part.engine.image: (*place, "engine", "image")
-        for part, place in _parts(site)
-        if part.engine.image
-    }
+    images: dict[str, KeyPath] = {}
+    for part, place in _parts(site):
+        if part.image_build:
+            # What is built on a node is as fixed as the image that it is built from.
+            images[part.image_build.base] = (*place, "engine", "image", "from")
+        elif part.engine.image:
+            images[part.engine.image] = (*place, "engine", "image")
     for name, service in site.services.items():
         for node in site.nodes:
             images |= dict.fromkeys(service.images(node), ("services", name))

@@ -78,6 +78,11 @@ class Environment:
         own = next((each.own for each in self.of_nodes if each.node == node), Written())
         return {**self.shared.as_written, **own.as_written}
 
+    @property
+    def on_head(self) -> Mapping[str, str]:
+        """All variables of the first node, where the engine's head runs."""
+        return self.on(self.of_nodes[0].node) if self.of_nodes else self.shared.as_written
+
     def first(self, name: str, otherwise: str = "") -> str:
         """The value of a variable on the first node, where the engine's head runs."""
         own = self.of_nodes[0].own.as_written if self.of_nodes else {}

@@ -130,7 +130,8 @@ def _json(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Ver
     """JSON as text, or a mapping or list that becomes JSON."""
     read: Any = value
     if isinstance(value, str):
-        if ANY in flag.also or value in flag.also:
+        is_text = not value.lstrip().startswith(("{", "["))
+        if value in flag.also or (ANY in flag.also and is_text):
             return
         try:
             read = json.loads(value)

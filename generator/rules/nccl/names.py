@@ -89,15 +89,15 @@ def variable_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
 
     Bad:
         engine:
-          nccl: 2.20.5
+          nccl: 2.26.2
           env:
-            NCCL_IB_ADDR_RANGE: 10.100.0.0/16
+            NCCL_ALLGATHERV_ENABLE: 1
 
     Good:
         engine:
           nccl: 2.30.7
           env:
-            NCCL_IB_ADDR_RANGE: 10.100.0.0/16
+            NCCL_ALLGATHERV_ENABLE: 1
     """
     if engine.nccl is None or not _is_covered(engine):
         return
