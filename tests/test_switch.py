@@ -42,7 +42,6 @@ case $* in
   *) step=ask ;;
 esac
 if fault "TERM at $step on $NODE"; then kill -TERM "$PPID"; fi
-if fault "KILL at $step on $NODE"; then kill -KILL "$PPID" && exit 255; fi
 ! fault "refused $step on $NODE" || exit 1
 exec bash -c "$*"
 """
@@ -50,11 +49,28 @@ SYSTEMCTL = """\
 #!/bin/bash
 verb=$1 && shift
 fault() { [[ $FAULTS == *$'\\n'"$1"$'\\n'* ]]; }
-units=()
+units=() shown=()
 for word; do [[ $word == -* ]] || units+=("$word"); done
+for word; do [[ $word != --property=* ]] || shown+=("${word#*=}"); done
 for unit in "${units[@]}"; do
+  # With all that waits for it, and before it does anything.
+  if fault "KILL at $verb of $unit on $NODE"; then kill -KILL 0; fi
+  read -r state <"$unit"
+  enabled=disable
+  [[ ! -e $unit.enabled ]] || read -r enabled <"$unit.enabled"
   case $verb in
-    show) cat "$unit" ;;
+    show)
+      if [[ " $* " == *" --value "* ]]; then
+        echo "$state"
+      else
+        for property in "${shown[@]}"; do
+          case $property in
+            ActiveState) echo "ActiveState=$state" ;;
+            UnitFileState) echo "UnitFileState=${enabled}d" ;;
+          esac
+        done
+      fi
+      ;;
     stop) echo inactive >"$unit" ;;
     enable | disable) echo "$verb" >"$unit.enabled" ;;
     start) if fault "failing $unit on $NODE"; then echo failed; else echo active; fi >"$unit" ;;
@@ -137,6 +153,7 @@ class Cluster:
             capture_output=True,
             text=True,
             timeout=PATIENCE,
+            start_new_session=True,
         )
 
     def running(self, node: str) -> set[str]:
@@ -193,6 +210,14 @@ def test_list(cluster: Cluster) -> None:
     assert done.stdout.splitlines() == [
         "one of: chat coder tiny",
         "  spark2: does not answer",
+        "  spark1: coder; chat coder starts at boot",
+        "  not complete: operator/switch.sh coder runs coder on all nodes, now and at boot; "
+        "any of the names will do",
+    ]
+    assert cluster.switch("coder").returncode == 0
+    assert cluster.switch().stdout.splitlines() == [
+        "one of: chat coder tiny",
+        "  spark2: coder",
         "  spark1: coder",
     ]
 
@@ -284,17 +309,37 @@ def test_node_that_refuses(cluster: Cluster, step: str) -> None:
     assert cluster.has_run("chat")
 
 
-@pytest.mark.parametrize("name", ["chat", "coder"])
-@pytest.mark.parametrize(
-    "place", [f"{step} on {node}" for step in ("stop", "start") for node in NODES]
+# What a switch from chat to coder changes on a node, in its order.
+CHANGES = (
+    *(f"stop of sparkgen-engine-{name}" for name in ("chat", "tiny")),
+    *(f"disable of sparkgen-engine-{name}" for name in ("chat", "tiny")),
+    *(f"{verb} of sparkgen-engine-coder" for verb in ("enable", "reset-failed", "start")),
 )
-def test_killed_in_between(cluster: Cluster, place: str, name: str) -> None:
-    """Whichever is requested then runs alone."""
-    done = cluster.switch("coder", faults=[f"KILL at {place}"])
+
+
+@pytest.mark.parametrize("node", NODES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_killed_in_between(cluster: Cluster, change: str, node: str) -> None:
+    """The list shows whether the switch is half done, and a command that completes it."""
+    done = cluster.switch("coder", faults=[f"KILL at {change} on {node}"])
     assert done.returncode == -signal.SIGKILL
+    *_, last = cluster.switch().stdout.splitlines()
+    assert last.startswith("  not complete: operator/switch.sh ") != cluster.has_run("chat")
+    name = last.split()[3] if "not complete" in last else "coder"
     again = cluster.switch(name)
     assert again.returncode == 0, again.stderr
     assert cluster.has_run(name)
+    assert "not complete" not in cluster.switch().stdout
+
+
+def test_engine_that_would_not_start_at_boot(cluster: Cluster) -> None:
+    """It runs everywhere; another one is enabled on a node."""
+    file = cluster.calls / "spark1/sparkgen-engine-coder.enabled"
+    file.write_text("enable\n")
+    (cluster.calls / "spark1/sparkgen-engine-chat.enabled").write_text("disable\n")
+    assert "  spark1: chat; coder starts at boot" in cluster.switch().stdout.splitlines()
+    assert cluster.switch("chat").returncode == 0
+    assert cluster.has_run("chat")
 
 
 def test_failed_start_with_nothing_to_go_back_to(cluster: Cluster) -> None:
