@@ -81,7 +81,6 @@ AT_HOME = {
     "rules/flags/value_faults.py": {"switch"},
     "adoption/command.py": {"switch"},
     "settings/values.py": {"switch"},
-    "engines/sglang/startup/exchange.py": {"direct"},
 }
 
 

@@ -7,7 +7,6 @@ from generator.engines.sglang.startup import (
     attention,
     draft_settings,
     drafts,
-    exchange,
     parallel,
     requirements,
     scheduler,
@@ -17,7 +16,6 @@ from generator.engines.startup import Condition
 
 CONDITIONS: tuple[Condition, ...] = (
     *parallel.CONDITIONS,
-    *exchange.CONDITIONS,
     *drafts.CONDITIONS,
     *draft_settings.CONDITIONS,
     *requirements.CONDITIONS,

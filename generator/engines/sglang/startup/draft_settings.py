@@ -90,18 +90,6 @@ def _size_of_blocks(start: Start) -> Refusal | None:
     return None
 
 
-def _window_of_blocks(start: Start) -> Refusal | None:
-    size, path = _setting(start, "speculative-dflash-draft-window-size")
-    window = _whole(size)
-    if start.method != "dflash" or window is None or window > start.drafted:
-        return None
-    return Refusal(
-        f"a window of {window} tokens is smaller than the drafted block",
-        path,
-        f"write {start.drafted + 1} or more",
-    )
-
-
 def _blocks_with_attention_data(start: Start) -> Refusal | None:
     is_spread = start.count("attn-dp-size") > 1
     if start.method == "dflash" and is_spread and not start.is_on("enable-dp-lm-head"):
@@ -134,7 +122,6 @@ CONDITIONS = (
     Condition(_branches_of_ngrams, f"{_HOOK}:1361", (0, 5, 23)),
     Condition(_budget_of_ngrams, f"{_HOOK}:1333", (0, 5, 23)),
     Condition(_size_of_blocks, f"{_HOOK}:298", (0, 5, 23)),
-    Condition(_window_of_blocks, f"{_HOOK}:430", (0, 5, 23)),
     Condition(_blocks_with_attention_data, f"{_HOOK}:420", (0, 5, 23)),
     Condition(_blocks_in_four_bits, "sglang/srt/arg_groups/kv_cache_hook.py:172", (0, 5, 23)),
 )

@@ -30,18 +30,6 @@ def _decode_context(start: Start) -> Refusal | None:
     return None
 
 
-def _delayed_stages(start: Start) -> Refusal | None:
-    if start.sizes.pipeline > 1 and "min-free-slots-delay" in start.settings:
-        return start.refuse(
-            "min-free-slots-delay",
-            "'min-free-slots-delay' does not support pipeline stages",
-            "take it out",
-        )
-    if start.count("pp-max-micro-batch-size") < 1:
-        return start.refuse("pp-max-micro-batch-size", "a size must be at least 1", "take it out")
-    return None
-
-
 def _runner_of_whole_experts(start: Start) -> Refusal | None:
     runner = start.word("moe-runner-backend")
     if not start.sizes.expert or start.sizes.tensor == 1:
@@ -107,12 +95,10 @@ def _parallel_norms(start: Start) -> Refusal | None:
 
 
 _PARALLEL = "sglang/srt/arg_groups/parallel_hook.py"
-_VALIDATION = "sglang/srt/arg_groups/validation_hook.py"
 _MOE = "sglang/srt/arg_groups/moe_hook.py"
 
 CONDITIONS = (
     Condition(_decode_context, f"{_PARALLEL}:244", (0, 5, 15)),
-    Condition(_delayed_stages, f"{_VALIDATION}:165", (0, 5, 11)),
     Condition(_runner_of_whole_experts, f"{_MOE}:161", (0, 5, 9)),
     Condition(_balance_of_one, f"{_PARALLEL}:791"),
     Condition(_experts_by_exchange, _MOE, effect=Effect.DIFFERS),

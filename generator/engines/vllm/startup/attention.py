@@ -20,7 +20,6 @@ _OWN_ATTENTION = "deepseek_v4"
 _FOREIGN = ("ROCM_", "XPU_", "CPU_")
 _HEAD_SIZES = {"FLASHINFER": (64, 128, 256, 512), "B12X": (64, 128, 192, 256)}
 _PLAIN = ("FLASH_ATTN", "FLASHINFER", "TRITON_ATTN", "FLEX_ATTENTION", "B12X")
-_PREFILL_ELSEWHERE = ("FLASHINFER", "TRTLLM_RAGGED", "TOKENSPEED")
 # The KV cache types that a backend reads on a GB10.
 _WIDE = ("auto", "float16", "bfloat16")
 _EIGHT = ("fp8", "fp8_e4m3")
@@ -117,18 +116,6 @@ def _head_size(start: Start) -> Refusal | None:
     sizes = _HEAD_SIZES.get(name)
     if (sizes and size not in sizes) or (name == "FLASH_ATTN" and (size % 8 or size > 256)):
         return _refuse(start, f"{name} does not support a head size of {size}")
-    return None
-
-
-def _latent_prefill(start: Start) -> Refusal | None:
-    name = start.word("attention-config", "mla_prefill_backend").upper()
-    if name in _PREFILL_ELSEWHERE:
-        return start.refuse(
-            "attention-config",
-            f"{name} does not support prefill on a GB10",
-            "take it out",
-            "mla_prefill_backend",
-        )
     return None
 
 
@@ -289,7 +276,6 @@ CONDITIONS = (
         "vllm/platforms/cuda.py:545",
     ),
     Condition(_head_size, f"{_BACKENDS}/backends/flashinfer.py:691"),
-    Condition(_latent_prefill, f"{_BACKENDS}/backends/mla/prefill", (0, 21)),
     Condition(
         _version_of_flash_attention, f"{_BACKENDS}/backends/fa_utils.py:120", effect=Effect.DIFFERS
     ),

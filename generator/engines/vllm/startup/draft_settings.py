@@ -1,8 +1,7 @@
 """Keys of vLLM's `speculative-config`: what they require and what they exclude."""
 
 from generator.catalogs.versions import release
-from generator.engines.conditions import Check
-from generator.engines.startup import METHOD, SPECULATIVE, Condition, Refusal, Start
+from generator.engines.startup import SPECULATIVE, Condition, Refusal, Start
 
 _SECOND = "VLLM_USE_V2_MODEL_RUNNER"
 
@@ -47,45 +46,12 @@ def _padded_drafts(start: Start) -> Refusal | None:
     return None
 
 
-def _padded_drafts_in_step(start: Start) -> Refusal | None:
-    key = "disable_padded_drafter_batch"
-    if start.draft_setting(key) is True and start.is_on("async-scheduling"):
-        return _refuse(key, f"'{key}' can't be combined with 'async-scheduling'")
-    return None
-
-
-def _padded_drafts_of_the_first(start: Start) -> Refusal | None:
-    return _padded_drafts_in_step(start) if _runs_first(start) else None
-
-
-def _drafts_in_step_of_the_first(start: Start) -> Refusal | None:
-    return _drafts_in_step(start) if _runs_first(start) else None
-
-
-def _runs_first(start: Start) -> bool:
-    """Whether the first model runner is requested, or is the only one that has the method."""
-    return start.variable(_SECOND) is False or start.method in ("suffix", "custom_class")
-
-
 def _drafts_in_step(start: Start) -> Refusal | None:
     if start.is_on("async-scheduling") and start.method in _IN_STEP_ALONE:
         return start.refuse(
             "async-scheduling",
             f"'async-scheduling' can't be combined with drafts by '{start.method}'",
             "take it out",
-        )
-    return None
-
-
-def _other_vocabulary(start: Start) -> Refusal | None:
-    key = "use_heterogeneous_vocab"
-    if start.draft_setting(key) is not True:
-        return None
-    if start.method != "draft":
-        return _refuse(key, f"'{key}' is only for draft models, and the method is '{start.method}'")
-    if start.draft_setting("draft_sample_method") not in (None, "greedy"):
-        return _refuse(
-            "draft_sample_method", f"'{key}' needs greedy draft sampling", "write greedy"
         )
     return None
 
@@ -99,27 +65,6 @@ def _reduced_samples_of_another_vocabulary(start: Start) -> Refusal | None:
         return _refuse(
             "use_local_argmax_reduction",
             f"'use_local_argmax_reduction' can't be combined with '{key}'",
-        )
-    return None
-
-
-def _suffixes_of_a_package(start: Start) -> Refusal | None:
-    if start.method == "suffix" and start.is_stock:
-        return Refusal(
-            "drafts by 'suffix' need the package arctic-inference, which the image lacks",
-            METHOD,
-            "build an image with it, or take ngram",
-        )
-    return None
-
-
-def _class_without_a_name(start: Start) -> Refusal | None:
-    drafts = start.model.speculative
-    if drafts and start.method == "custom_class" and not drafts.source:
-        return Refusal(
-            "'custom_class' needs the class that makes the drafts",
-            METHOD,
-            "write its dotted path as 'source', or take 'speculative' out",
         )
     return None
 
@@ -163,30 +108,12 @@ def _not_of_the_second_runner(start: Start) -> Refusal | None:
     return _missing_in_the_second(start, found)
 
 
-def _other_vocabulary_of_the_second(start: Start) -> Refusal | None:
-    key = "use_heterogeneous_vocab"
-    if start.variable(_SECOND) is not True or start.draft_setting(key) is not True:
-        return None
-    return _missing_in_the_second(start, f"'{key}'")
-
-
 def _missing_in_the_second(start: Start, what: str) -> Refusal | None:
     if not what:
         return None
     return start.refuse_variable(
         _SECOND, f"the V2 model runner does not support {what} yet", "take it out"
     )
-
-
-def _of_another_method(key: str, *methods: str) -> Check:
-    """A key belongs to some methods only."""
-
-    def check(start: Start) -> Refusal | None:
-        if start.draft_setting(key) in (None, False) or start.method in methods:
-            return None
-        return _refuse(key, f"the method '{start.method}' has no '{key}'")
-
-    return check
 
 
 def _one_hidden_state(start: Start) -> Refusal | None:
@@ -231,47 +158,6 @@ def _acceptance(start: Start) -> Refusal | None:
     return _refuse(key, f"vLLM {text} has no '{word}' for '{key}'", f"write {words[0]}")
 
 
-def _accepted_on_the_fly(start: Start) -> Refusal | None:
-    if start.draft_setting("rejection_sample_method") != "fly" or not start.drafted:
-        return None
-    if start.drafted < 2:
-        return Refusal(
-            "'fly' needs at least two drafted tokens", (*SPECULATIVE, "tokens"), "write 2"
-        )
-    window = start.draft_setting("fly_window_size")
-    if isinstance(window, int) and window >= start.drafted:
-        return _refuse(
-            "fly_window_size",
-            f"a window of {window} tokens must be smaller than the {start.drafted} drafted tokens",
-            f"write {start.drafted - 1} or less",
-        )
-    return None
-
-
-def _synthetic_acceptance(start: Start) -> Refusal | None:
-    keys = ("synthetic_acceptance_rates", "synthetic_acceptance_length")
-    given = [key for key in keys if start.draft_setting(key) is not None]
-    if start.draft_setting("rejection_sample_method") != "synthetic" or len(given) == 1:
-        return None
-    return _refuse(
-        "rejection_sample_method",
-        f"'synthetic' needs exactly one of '{keys[0]}' and '{keys[1]}'",
-        "take one of the two out" if given else f"write '{keys[1]}' beside it",
-    )
-
-
-def _synthetic_length(start: Start) -> Refusal | None:
-    key, most = "synthetic_acceptance_length", start.drafted + 1
-    length = start.draft_setting(key)
-    if isinstance(length, int | float) and start.drafted and not 1 <= length <= most:
-        return _refuse(
-            key,
-            f"with {start.drafted} drafted tokens, the length must be from 1 to {most}",
-            f"write 1 to {most}",
-        )
-    return None
-
-
 def _adaptive_verification(start: Start) -> Refusal | None:
     key = "enable_adaptive_verification"
     found = "adapters" if start.is_on("enable-lora") else ""
@@ -305,36 +191,15 @@ _VLLM = "vllm/config/vllm.py"
 CONDITIONS = (
     Condition(_draft_in_parts, "vllm/v1/spec_decode/draft_model.py:47", until=(0, 20)),
     Condition(_padded_drafts, "vllm/v1/spec_decode/eagle.py:282", until=(0, 20)),
-    Condition(_padded_drafts_in_step, _VLLM, until=(0, 33)),
-    Condition(_padded_drafts_of_the_first, f"{_VLLM}:1677", (0, 33)),
     Condition(_drafts_in_step, _VLLM, until=(0, 33)),
-    Condition(_drafts_in_step_of_the_first, f"{_VLLM}:1677", (0, 33)),
-    Condition(_other_vocabulary, f"{_SPECULATION}:1996", (0, 25)),
     Condition(_reduced_samples_of_another_vocabulary, f"{_SPECULATION}:2005", (0, 33)),
-    Condition(_suffixes_of_a_package, f"{_SPECULATION}:1728"),
-    Condition(_class_without_a_name, f"{_SPECULATION}:1288", (0, 22)),
     Condition(_longer_drafts, f"{_SPECULATION}:1781"),
     Condition(_not_of_the_first_runner, f"{_VLLM}:3089", (0, 29)),
     Condition(_not_of_the_second_runner, f"{_VLLM}:3053", (0, 29)),
-    Condition(_other_vocabulary_of_the_second, f"{_VLLM}:3081", (0, 32)),
-    Condition(_of_another_method("dspark_draft_topk", "dspark"), f"{_SPECULATION}:1621", (0, 28)),
-    Condition(
-        _of_another_method("index_share_for_mtp_iteration", "mtp"),
-        f"{_SPECULATION}:1706",
-        (0, 29),
-    ),
-    Condition(
-        _of_another_method("draft_lm_head_quantization", "eagle", "eagle3", "mtp"),
-        f"{_SPECULATION}:1956",
-        (0, 33),
-    ),
     Condition(_one_hidden_state, "vllm/v1/spec_decode/extract_hidden_states.py:35", (0, 22)),
     Condition(_hidden_states, "vllm/v1/spec_decode/extract_hidden_states.py:24", (0, 33)),
     Condition(_reduced_samples, "vllm/v1/worker/gpu/spec_decode/eagle/speculator.py:419", (0, 33)),
     Condition(_acceptance, f"{_SPECULATION}:83"),
-    Condition(_accepted_on_the_fly, f"{_SPECULATION}:1985", (0, 33)),
-    Condition(_synthetic_acceptance, f"{_SPECULATION}:608", (0, 20)),
-    Condition(_synthetic_length, f"{_SPECULATION}:595", (0, 20)),
     Condition(_adaptive_verification, f"{_VLLM}:3161", (0, 29)),
     Condition(_verification_without_graphs, f"{_VLLM}:3177", (0, 30)),
     Condition(_blocks_with_b12x, "vllm/v1/attention/backend.py:336", (0, 33)),

@@ -1,7 +1,5 @@
 """vLLM's scheduler and CUDA graphs: tokens per step against contexts and sequences, graph sizes."""
 
-import re
-
 from generator.engines.startup import Condition, Effect, Refusal, Start
 
 _STEP, _GRAPHS = "max-num-batched-tokens", "compilation-config"
@@ -136,56 +134,6 @@ def _pieces_without_compiling(start: Start) -> Refusal | None:
     return None
 
 
-def _custom_operators(start: Start) -> Refusal | None:
-    operators = start.value(_GRAPHS, "custom_ops")
-    if not isinstance(operators, list):
-        return None
-    words = [str(word) for word in operators]
-    both = {word[1:] for word in words if word[:1] == "+"} & {
-        word[1:] for word in words if word[:1] == "-"
-    }
-    if {"all", "none"} <= set(words) or both:
-        return start.refuse(
-            _GRAPHS, "an operator is both enabled and disabled", "keep one of the two", "custom_ops"
-        )
-    return None
-
-
-def _syntax_of_operators(start: Start) -> Refusal | None:
-    operators = start.value(_GRAPHS, "custom_ops")
-    wrong = [
-        str(word)
-        for word in (operators if isinstance(operators, list) else ())
-        if word not in ("all", "none") and not re.fullmatch(r"[+-]\w.*", str(word))
-    ]
-    if wrong:
-        return start.refuse(
-            _GRAPHS,
-            f"'{wrong[0]}' must begin with '+' or '-'",
-            f"write '+{wrong[0]}' or '-{wrong[0]}'",
-            "custom_ops",
-        )
-    return None
-
-
-def _compiler(start: Start) -> Refusal | None:
-    name = start.word(_GRAPHS, "backend")
-    # Unless it is given, the mode is not determined yet when vLLM checks the backend.
-    in_pieces = start.word(_GRAPHS, "mode") in ("3", "VLLM_COMPILE")
-    if name and in_pieces and name not in ("eager", "inductor") and not _is_uncompiled(start):
-        return start.refuse(
-            _GRAPHS,
-            f"'{name}' can't compile pieces",
-            "write inductor or eager, or take it out",
-            "backend",
-        )
-    return None
-
-
-def _is_uncompiled(start: Start) -> bool:
-    return start.word("optimization-level") in ("0", "1") or start.is_on("enforce-eager")
-
-
 _SCHEDULER, _VLLM, _COMPILATION = (
     "vllm/config/scheduler.py",
     "vllm/config/vllm.py",
@@ -203,7 +151,4 @@ CONDITIONS = (
     Condition(_largest_graph, f"{_VLLM}:2561"),
     Condition(_pieces_without_compiling, f"{_VLLM}:2171", until=(0, 30)),
     Condition(_pieces_without_compiling, f"{_VLLM}:1129", (0, 30), None, Effect.DIFFERS),
-    Condition(_syntax_of_operators, f"{_COMPILATION}:1014"),
-    Condition(_compiler, f"{_COMPILATION}:1040"),
-    Condition(_custom_operators, f"{_COMPILATION}:1023"),
 )

@@ -113,20 +113,6 @@ def _sparse_cache_in_memory(start: Start) -> Refusal | None:
     return start.refuse(_TRANSFER, message, "take it out", "kv_connector")
 
 
-def _experts_without_prefixes(start: Start) -> Refusal | None:
-    if not start.is_on(_EXPERTS):
-        return None
-    if start.is_off("enable-prefix-caching"):
-        message = f"'{_EXPERTS}' needs prefix caching"
-        return start.refuse("enable-prefix-caching", message, "take one of the two out")
-    connector = start.word(_TRANSFER, "kv_connector")
-    if connector.startswith(("Nixl", "MoRIIO")) or connector == "MooncakeConnector":
-        return start.refuse(
-            _EXPERTS, f"'{_EXPERTS}' can't be combined with {connector}", "take it out"
-        )
-    return None
-
-
 def _unsized_offload(start: Start) -> Refusal | None:
     name = "kv-offloading-backend"
     if name in start.settings and "kv-offloading-size" not in start.settings:
@@ -145,6 +131,5 @@ CONDITIONS = (
     Condition(_several_caches, f"{_FACTORY}:57", until=(0, 34)),
     Condition(_contexts_over_ranks, "vllm/config/vllm.py:1582", (0, 30)),
     Condition(_sparse_cache_in_memory, "vllm/config/vllm.py:1885", (0, 30)),
-    Condition(_experts_without_prefixes, "vllm/config/vllm.py:1204", (0, 31)),
     Condition(_unsized_offload, "vllm/config/vllm.py:1157", effect=Effect.DIFFERS),
 )
