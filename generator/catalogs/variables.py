@@ -37,6 +37,7 @@ COMMON = frozenset(
         "LD_PRELOAD",
         "MKL_NUM_THREADS",
         "NVIDIA_DRIVER_CAPABILITIES",
+        "NVCC_THREADS",
         "NVIDIA_VISIBLE_DEVICES",
         "OMP_NUM_THREADS",
         "OMP_PLACES",

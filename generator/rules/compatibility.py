@@ -292,7 +292,7 @@ def split_scale_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
     One scale covers 128 columns. If a tensor size cuts through a block, the engine does not load
     the model; experts that are spread over the ranks are not cut.
 
-    Source: vLLM issues 17569, 25292 and 54178; since 0.33 vLLM divides blocks down to 32 columns
+    Source: vLLM issues 17569, 25292 and 54178; since 0.29 vLLM divides blocks down to 32 columns
     (`refine_fp8_moe_block_shape`).
 
     Bad:

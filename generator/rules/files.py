@@ -370,7 +370,8 @@ _NO_READER = (
     r"root[-_]path|hf[-_](file|repo)|middleware|logits[-_]processors?|cls)([-_]|$)"
 )
 # The search path of programs; folders that do not exist are skipped.
-_SEARCHED = "PATH"
+# Searched for programs, and created by PyTorch.
+_NOT_READ = ("PATH", "TORCH_EXTENSIONS_DIR")
 _OF_IMAGES = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ssl", "/etc/pki", "/etc/hosts"),
     *("/opt", "/app", "/workspace", "/vllm-workspace", "/sgl-workspace", *_NO_FILES),
@@ -405,7 +406,7 @@ def _named(engine: DeclaredEngine) -> Iterator[_Named]:
     flags = ((*found, ()) for found in _flag_texts(engine))
     variables = ((each.name, each.path, each.value, each.nodes) for each in engine.environment)
     for name, key, text, nodes in (*flags, *variables):
-        if name == _SEARCHED or "/" not in text or not _is_read(name):
+        if name in _NOT_READ or "/" not in text or not _is_read(name):
             continue
         for part in _parts(text):
             if TEXT_TYPES["path"].fits(part) and not _is_of_the_image(part, engine):

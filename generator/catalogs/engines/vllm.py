@@ -40,8 +40,8 @@ TRAITS = EngineTraits(
         *("eagle", "eagle3", "mtp", "dspark", "dflash"),
         *("ngram", "ngram_gpu", "suffix"),
     ),
-    # Finer from some release after 0.19 on, certainly in 0.33: `refine_fp8_moe_block_shape`.
-    finest_blocks=(((), 128), ((0, 20), None), ((0, 33), 32)),
+    # `refine_fp8_moe_block_shape`, which 0.28.0 does not have.
+    finest_blocks=(((), 128), ((0, 29), 32)),
     delta_kernels=(0, 30),
     nvfp4_kernels=(0, 20),
     startup_since=(0, 19),

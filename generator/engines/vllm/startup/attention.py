@@ -1,6 +1,6 @@
 """vLLM's attention and KV cache on a GB10, which has compute capability 12.1."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from generator.catalogs.versions import version
 from generator.engines.conditions import one_of
@@ -84,14 +84,17 @@ def _for_another_attention(start: Start) -> Refusal | None:
     return None
 
 
-def _sinks(start: Start) -> Refusal | None:
-    if _has_sinks(start) and _backend(start) == "FLASH_ATTN":
+def _without_sinks(backend: str) -> Callable[[Start], Refusal | None]:
+    def sinks(start: Start) -> Refusal | None:
+        if not _has_sinks(start) or _backend(start) != backend:
+            return None
         return _refuse(
             start,
-            "FLASH_ATTN does not support attention sinks on a GB10, and the model has them",
+            f"{backend} does not support attention sinks on a GB10, and the model has them",
             "write TRITON_ATTN, or take it out",
         )
-    return None
+
+    return sinks
 
 
 def _tiny_heads(start: Start) -> Refusal | None:
@@ -190,6 +193,13 @@ def _small_floats(start: Start) -> Refusal | None:
     return None
 
 
+def _smaller_floats(start: Start) -> Refusal | None:
+    if start.model.kv_cache_dtype == "nvfp4":
+        message = f"vLLM {start.engine.version} does not support a KV cache in nvfp4 on a GB10"
+        return Refusal(message, _CACHE, "write fp8, or take vLLM 0.32 or later")
+    return None
+
+
 def _cache_of_pools(start: Start) -> Refusal | None:
     known, dtype = start.known, start.model.kv_cache_dtype or "auto"
     built = version(start.engine.version)
@@ -263,7 +273,11 @@ _NEWER = (0, 33)
 CONDITIONS = (
     Condition(_for_another_gpu, "vllm/platforms/cuda.py:443"),
     Condition(_for_another_attention, f"{_BACKENDS}/backend.py:314"),
-    Condition(_sinks, f"{_BACKENDS}/backends/flash_attn.py:452"),
+    Condition(_without_sinks("FLASH_ATTN"), f"{_BACKENDS}/backends/flash_attn.py:452"),
+    # Its kernels for compute capability 12 have sinks since 0.28.
+    Condition(
+        _without_sinks("FLASHINFER"), f"{_BACKENDS}/backends/flashinfer.py:453", until=(0, 28)
+    ),
     Condition(_tiny_heads, f"{_BACKENDS}/backends/triton_attn.py:379"),
     Condition(_half_floats_of_b12x, f"{_BACKENDS}/backends/b12x.py:225", (0, 30)),
     Condition(
@@ -283,6 +297,7 @@ CONDITIONS = (
     Condition(_cache_of_other_gpus, f"{_BACKENDS}/backends/rocm_octave_attn.py:95", _NEWER),
     Condition(_five_bit_mantissas, "vllm/model_executor/layers/attention/attention.py:205"),
     Condition(_small_floats, f"{_BACKENDS}/backends/flashinfer.py:667", (0, 32)),
+    Condition(_smaller_floats, f"{_BACKENDS}/backends/flashinfer.py:499", (0, 20), (0, 32)),
     Condition(_cache_of_pools, "vllm/models/qwen4_exp/nvidia/qsa.py:258", (0, 29)),
     Condition(_cache_of_another_type, f"{_VLLM}:1505", _NEWER),
     Condition(_sparse_attention, f"{_BACKENDS}/backends/mla", until=(0, 24)),

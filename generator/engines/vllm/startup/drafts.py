@@ -1,10 +1,14 @@
 """Speculative decoding in vLLM: which methods a model supports, and what they exclude."""
 
 from generator import catalogs
+from generator.catalogs.versions import release
 from generator.engines.conditions import other_vocabulary
 from generator.engines.startup import METHOD, SPECULATIVE, Condition, Effect, Refusal, Start
 from generator.engines.vllm.startup.kinds import lacks_eagle3
 
+# Beginnings of kinds whose MTP layers run over pipeline stages: always, and from 0.30 on.
+_STAGED = ("glm4_moe_lite", "glm_ocr", "nemotron_h", "bailing_moe_v3", "qwen4_exp")
+_STAGED_LATER = ("deepseek", "glm_moe_dsa", "glm5", "kimi_k", "qwen3_5", "qwen4")
 # Parts of the names of kinds that 0.19 to 0.21 accept for EAGLE-3.
 _WITH_EAGLE3 = (
     *("llama", "qwen", "minicpm", "gpt_oss", "hunyuan", "afmoe", "nemotron_h", "deepseek"),
@@ -43,6 +47,20 @@ def _draft_over_stages(start: Start) -> Refusal | None:
             "split the model by 'tensor' alone, or take 'speculative' out",
         )
     return None
+
+
+def _prediction_over_stages(start: Start) -> Refusal | None:
+    """The layers of most models do not implement `SupportsPP`."""
+    kind, since = start.model_type, release(start.engine.version)
+    known = _STAGED if since < (0, 30) else (*_STAGED, *_STAGED_LATER)
+    if start.method != "mtp" or start.sizes.pipeline == 1 or not kind or kind.startswith(known):
+        return None
+    return Refusal(
+        f"vLLM {start.engine.version} does not run this model's own MTP layers over pipeline "
+        "stages",
+        METHOD,
+        "split the model by 'tensor' alone, or take 'speculative' out",
+    )
 
 
 def _vocabulary_of_the_draft(start: Start) -> Refusal | None:
@@ -121,6 +139,7 @@ CONDITIONS = (
     Condition(_other_prediction, f"{_SPECULATION}:1479", (0, 30)),
     Condition(_eagle_of_another_kind, f"{_SPECULATION}:795", until=(0, 22)),
     Condition(_draft_over_stages, "vllm/v1/worker/gpu/spec_decode/standalone_ar/speculator.py"),
+    Condition(_prediction_over_stages, "vllm/config/model.py:1378"),
     Condition(_vocabulary_of_the_draft, f"{_SPECULATION}:2049"),
     Condition(
         _draft_of_shorter_contexts, "vllm/config/vllm.py:3018", (0, 33), None, Effect.DIFFERS

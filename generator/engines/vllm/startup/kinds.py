@@ -142,6 +142,13 @@ def _prediction_by_transformers(start: Start) -> Refusal | None:
     return None
 
 
+def _small_floats_by_transformers(start: Start) -> Refusal | None:
+    if start.word("model-impl") == "transformers" and start.form == "mxfp4":
+        message = "the Transformers implementation does not support weights in mxfp4"
+        return start.refuse("model-impl", message, "take it out")
+    return None
+
+
 def _without_adapters(start: Start) -> Refusal | None:
     known = kind(start)
     if not start.is_on("enable-lora") or known is None or known.adapters <= _version(start):
@@ -165,6 +172,7 @@ def _limits_of_images(start: Start) -> Refusal | None:
 _SPECULATION = "vllm/config/speculative.py"
 
 CONDITIONS = (
+    Condition(_small_floats_by_transformers, "vllm/model_executor/models/transformers/base.py:166"),
     Condition(_without_prediction, f"{_SPECULATION}:1499", until=_UNREAD),
     Condition(_without_eagle3, "vllm/v1/worker/gpu_model_runner.py:5236", until=_UNREAD),
     Condition(

@@ -100,6 +100,14 @@ def _balance_without_experts(start: Start) -> Refusal | None:
     return None
 
 
+def _balance_of_small_floats(start: Start) -> Refusal | None:
+    if start.is_on("enable-eplb") and start.form == "mxfp4":
+        return start.refuse(
+            "enable-eplb", "vLLM does not balance experts in mxfp4", "take 'enable-eplb' out"
+        )
+    return None
+
+
 def _balance_of_one(start: Start) -> Refusal | None:
     ranks = start.sizes.tensor * start.sizes.data
     if start.is_on("enable-eplb") and start.sizes.expert and ranks == 1:
@@ -194,6 +202,9 @@ CONDITIONS = (
     Condition(_exchange_without_context, _PARALLEL, until=(0, 29)),
     Condition(_balancing_mode, "vllm/entrypoints/cli/serve.py:100"),
     Condition(_balance_without_experts, f"{_PARALLEL}:570"),
+    Condition(
+        _balance_of_small_floats, "vllm/model_executor/layers/fused_moe/routed_experts.py:192"
+    ),
     Condition(_balance_of_one, f"{_PARALLEL}:579"),
     Condition(_uneven_experts, "vllm/model_executor/layers/fused_moe/layer.py:274"),
     Condition(_exchange_over_nvlink, "vllm/distributed/device_communicators/all2all.py:659"),
