@@ -369,8 +369,7 @@ _NO_READER = (
     r"storage|workspace|state|debug|crash|metrics|uds|sock(et)?|endpoints?|url|uri|routes?|prefix|"
     r"root[-_]path|hf[-_](file|repo)|middleware|logits[-_]processors?|cls)([-_]|$)"
 )
-# The search path of programs; folders that do not exist are skipped.
-# Searched for programs, and created by PyTorch.
+# The search path of programs, whose folders need not exist, and a folder that PyTorch creates.
 _NOT_READ = ("PATH", "TORCH_EXTENSIONS_DIR")
 _OF_IMAGES = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ssl", "/etc/pki", "/etc/hosts"),
