@@ -243,8 +243,16 @@ NODES, IN_GROUPS = (
         for bundle in BUNDLES
         if bundle.site.parts and bool(bundle.site.groups) is has_groups
         for name in sorted(node.name for node in bundle.site.nodes)
+        if bundle.site.parts_of(name)
     )
     for has_groups in (False, True)
+)
+# The nodes on which no engine runs.
+IDLE = tuple(
+    NodeFolder(bundle, node.name)
+    for bundle in BUNDLES
+    for node in bundle.site.nodes
+    if not bundle.site.parts_of(node.name)
 )
 # Nodes where Docker rather than Slurm runs the engine.
 COMPOSED = tuple(

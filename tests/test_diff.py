@@ -23,7 +23,7 @@ from generator.review import changes as review_changes
 from generator.review.changes import changes
 from generator.review.impact import minutes
 from generator.review.markdown import LIMIT
-from generator.review.nodes import TITLES
+from generator.review.nodes import NodeReview
 
 
 @pytest.fixture
@@ -101,6 +101,38 @@ def test_model(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Com
         "fetch the model first: hf download openai/gpt-oss-20b: spark1 spark2",
         "copy the folder (operator/deploy.sh --run): spark2 spark1",
         "stop the engine, the head first: spark1 spark2",
+        "install.sh --apply: spark2 spark1",
+        "start the engine, the head last: spark2 spark1",
+    ]
+
+
+@against
+def test_model_is_added_and_removed(
+    words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    """A network without an engine gets one later, and may lose it again."""
+    serving = site_text()
+    network = serving[: serving.index("model:")]
+    site.write_text(network)
+    found = data(sparkgen, tmp_path, *words)
+    assert todo(found) == {"spark1": "engine stop", "spark2": "engine stop"}
+    assert found["downtimeSeconds"] is None
+    assert order(found) == [
+        "copy the folder (operator/deploy.sh --run): spark2 spark1",
+        "stop the engine, the head first: spark1 spark2",
+        "install.sh --apply: spark2 spark1",
+    ]
+    assert "; the API is gone\n" in sparkgen("diff", site, *words, cwd=tmp_path).out
+    assert sparkgen("build", site, cwd=tmp_path).code == 0
+    commit(tmp_path)
+    site.write_text(serving)
+    found = data(sparkgen, tmp_path, *words)
+    assert todo(found) == {"spark1": "engine start", "spark2": "engine start"}
+    assert found["downtimeSeconds"] is None
+    assert [step.partition(" first:")[0] for step in order(found)] == [
+        "fetch the image",
+        "fetch the model",
+        "copy the folder (operator/deploy.sh --run): spark2 spark1",
         "install.sh --apply: spark2 spark1",
         "start the engine, the head last: spark2 spark1",
     ]
@@ -424,7 +456,10 @@ def on_a_terminal(*words: str, cwd: Path) -> str:
 
 
 def test_every_effect_has_a_title_and_every_service_a_step() -> None:
-    assert TITLES.keys() == set(Effect)
+    titles = [
+        NodeReview("a", "a", "changed", e, (), (), "engine restart", False).title for e in Effect
+    ]
+    assert len({*titles}) == len(Effect)
     for activation in activations().values():
         assert bool(activation.step) == (activation.effect is Effect.SERVICE), activation
 

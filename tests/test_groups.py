@@ -93,9 +93,9 @@ def test_group_has_only_its_own_cables(case: str) -> None:
 def test_part_of_a_ring() -> None:
     reading = read_site("site.yaml", (GOLDEN / "groups-ring-halves/site.yaml").read_bytes())
     assert reading.declaration
-    fabric, topology = reading.declaration.fabric, reading.declaration.topology
+    fabric = reading.declaration.fabric
     found = {
-        names: group_kind(topology, fabric, names.split())
+        names: group_kind(fabric, names.split())
         for names in (
             "spark1",
             "spark1 spark4",
@@ -104,7 +104,7 @@ def test_part_of_a_ring() -> None:
             "spark1 spark2 spark3 spark4",
         )
     }
-    assert list(found.values()) == ["single", "pairs", None, None, "ring"]
+    assert list(found.values()) == ["single", "pairs", None, "mixed", "ring"]
     assert [cable.number for cable in of_nodes(fabric, ["spark1", "spark4"]).cables] == [4]
 
 

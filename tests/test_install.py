@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from bundles import BUILT, IN_GROUPS, NODES, NodeFolder, covering
+from bundles import BUILT, IDLE, IN_GROUPS, NODES, NodeFolder, covering
 from programs import program, require, require_root
 from waiting import PATIENCE
 
@@ -26,12 +26,12 @@ ALTERNATIVES = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternative
 
 def shape(folder: NodeFolder) -> set[object]:
     """What matters to install.sh: paths, modes, and whether there are secrets and a Slurm job."""
-    engine = folder.part.engine
+    is_job = folder not in IDLE and folder.part.engine.is_slurm_job
     secrets = bool(folder.site.secrets(folder.node))
-    return {*folder.modes.items(), ("secrets", secrets), ("job", engine.is_slurm_job)}
+    return {*folder.modes.items(), ("secrets", secrets), ("job", is_job)}
 
 
-SHAPES = covering(NODES, shape)
+SHAPES = covering((*NODES, *IDLE), shape)
 UNIT_AND_JOB = covering(NODES, lambda folder: {folder.part.engine.is_slurm_job})
 
 HOSTS = "127.0.0.1 localhost\n127.0.1.1 spark-1a2b\n\n::1 ip6-localhost\n"

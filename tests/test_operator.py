@@ -75,7 +75,7 @@ def test_node_on_the_fabric_alone_is_reached_through_the_head(bundle: Make, tmp_
 # Forwards
 
 
-@each_bundle
+@pytest.mark.parametrize("bundle", [b for b in BUNDLES if b.site.parts], ids=str)
 def test_forwards(bundle: Bundle) -> None:
     site = bundle.site
     forwarded = forwards(site)

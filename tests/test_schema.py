@@ -18,7 +18,6 @@ from generator.pipeline import Reading, read_site
 from generator.resources import ROOT
 from generator.sitefile import sections, source, text_types, validation
 from generator.sitefile.conformity import conforms
-from generator.sitefile.possible_kinds import possible_kinds
 from generator.sitefile.text_types import TEXT_TYPES, fault
 from generator.sitefile.typed_values import as_typed
 
@@ -213,12 +212,22 @@ def test_mistake_is_one_finding_at_its_place(old: str, new: str, expected: tuple
     assert findings(old, new) == [expected]
 
 
-@pytest.mark.parametrize("key", ["name", "nodes", "topology", "model", "engine"])
+@pytest.mark.parametrize("key", ["name", "nodes"])
 def test_missing_section_is_one_finding(key: str) -> None:
     sections = yaml.safe_load(SITE)
     del sections[key]
     (finding,) = read_site("site.yaml", yaml.safe_dump(sections).encode()).findings
     assert (finding.rule, finding.message) == ("SG102", f"the key '{key}' is missing")
+
+
+@pytest.mark.parametrize(("key", "other"), [("model", "engine"), ("engine", "model")])
+def test_model_and_engine_need_each_other(key: str, other: str) -> None:
+    sections = yaml.safe_load(SITE)
+    del sections[key]
+    (finding,) = read_site("site.yaml", yaml.safe_dump(sections).encode()).findings
+    assert (finding.rule, path_text(finding.path)) == ("SG102", other)
+    assert finding.message == f"the key '{key}' is missing beside '{other}'"
+    assert finding.help.endswith(f", or take '{other}' out to keep the network alone")
 
 
 def test_misspelt_key_is_not_also_a_missing_one() -> None:
@@ -320,38 +329,6 @@ def test_conformity_of_data_with_a_mistake_is_what_cerberus_finds_it() -> None:
         results.append((both(data), place))
     assert [place for (ours, theirs), place in results if ours != theirs] == []
     assert {ours for (ours, _), _ in results} == {True, False}
-
-
-def _unfinished(nodes: str, cables: str = "", groups: str = "") -> dict[str, Any]:
-    return {
-        "nodes": [{"name": name} for name in nodes],
-        "cabling": [{"endpoints": [f"{a}:p0", f"{b}:p1"]} for a, b in cables.split()],
-        **({"groups": [{"nodes": list(group)} for group in groups.split()]} if groups else {}),
-    }
-
-
-@pytest.mark.parametrize(
-    ("data", "kinds"),
-    [
-        ({}, ["single", "direct", "pairs", "ring", "switch"]),
-        (_unfinished("a"), ["single"]),
-        (_unfinished("ab"), ["direct", "switch"]),
-        (_unfinished("ab", "ab"), ["direct"]),
-        (_unfinished("ab", "as bs"), ["switch"]),
-        (_unfinished("abc"), ["ring", "switch"]),
-        (_unfinished("abcd", "ab bc cd da"), ["ring"]),
-        (_unfinished("abcdefghi"), ["switch"]),
-        (_unfinished("abcd", "ab cd", "ab cd"), ["pairs"]),
-        (_unfinished("abcd", "ab", "ab c d"), ["direct"]),
-        (_unfinished("abcd", "ab bc ca", "abc d"), ["ring"]),
-        (_unfinished("abcd", "as bs cs ds", "ab cd"), ["switch"]),
-        (_unfinished("abcd", "", "a b c d"), ["single"]),
-        ({"nodes": ["a", {"name": []}], "cabling": "none", "groups": 3}, ["direct", "switch"]),
-        ({"nodes": [{"name": "a"}, None], "cabling": [3, {"endpoints": [1]}]}, ["direct"]),
-    ],
-)
-def test_possible_kinds_follow_from_nodes_and_cables(data: Any, kinds: list[str]) -> None:
-    assert possible_kinds(data) == kinds
 
 
 def test_an_unknown_type_of_text_is_named_at_its_place(

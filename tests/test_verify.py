@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 import yaml
-from bundles import BUNDLES, NODES, NodeFolder, covering, links
+from bundles import BUNDLES, IDLE, NODES, NodeFolder, covering, links
 from cluster import cables
 from programs import require, require_root
 from waiting import PATIENCE, until
@@ -189,19 +189,15 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     host.write("meminfo", MEMORY)
     if folder.secrets:
         (tree / "etc/sparkgen/secrets.env").chmod(0o600)
-    place_model(host)
-    place_vocabularies(host)
-    for key in folder.member.container.keys:
-        host.write(key[1:], "a key\n", 0o600)
-    if folder.part.engine.is_slurm_job:
-        host.write(str(folder.part.engine.squashfs)[1:], "an image\n")
-        host.write("etc/enroot/hooks.d/50-slurm-pmi.sh", "#!/usr/bin/env bash\n", 0o755)
+    if folder not in IDLE:
+        place_engine(host)
     (tree / "sys-class/net").mkdir(parents=True)
     (tree / "sys-class/infiniband").mkdir()
     (tree / "proc-conf").mkdir()
     for index, interface in enumerate(node.interfaces):
         place_half(host, interface, index)
-    built = folder.part.image_build.inputs if folder.part.image_build else ""
+    build = None if folder in IDLE else folder.part.image_build
+    built = build.inputs if build else ""
     host.answers = {
         "docker": {
             "'info --format {{.ServerVersion}}'": "28.3.3\\n",
@@ -241,6 +237,18 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     place_sshd(host)
     host.write("run/cdi/nvidia.yaml", CDI)
     return host
+
+
+def place_engine(host: Machine) -> None:
+    """The files that an engine reads on the node, and that its container gets."""
+    folder = host.folder
+    place_model(host)
+    place_vocabularies(host)
+    for key in folder.member.container.keys:
+        host.write(key[1:], "a key\n", 0o600)
+    if folder.part.engine.is_slurm_job:
+        host.write(str(folder.part.engine.squashfs)[1:], "an image\n")
+        host.write("etc/enroot/hooks.d/50-slurm-pmi.sh", "#!/usr/bin/env bash\n", 0o755)
 
 
 MEMORY = """\
@@ -610,6 +618,23 @@ def test_healthy_node(folder: NodeFolder, memory: Path) -> None:
 
 
 PER_HALF = ("pcie", "link", "hca", "gid", "peers")
+
+
+def network_parts(folder: NodeFolder) -> set[object]:
+    return {*folder.modes, (folder.site.kind, len(folder.node.interfaces))}
+
+
+@pytest.mark.parametrize("folder", covering(IDLE, network_parts), ids=str)
+def test_healthy_node_without_an_engine(folder: NodeFolder, memory: Path) -> None:
+    lines = sound(machine(folder, memory))
+    skipped = {check for check, text in lines.items() if not text.startswith("OK ")}
+    units = (folder.path / "etc/systemd/system").glob("*.service")
+    wanted = {unit.stem for unit in units if "[Install]" in unit.read_text()}
+    expected = {f"unit {unit.removeprefix('sparkgen-')}" for unit in wanted}
+    assert skipped == expected | ({"alike"} if len(folder.site.nodes) > 1 else set()), lines
+    halves = [str(interface.half) for interface in folder.node.interfaces]
+    of_halves = {f"{check} {half}" for check in PER_HALF for half in halves}
+    assert {check for check in lines if check.split()[0] in PER_HALF} == of_halves
 
 
 def test_folder_without_its_facts(mesh: Machine) -> None:

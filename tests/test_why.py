@@ -205,7 +205,7 @@ def test_file(sparkgen: Command) -> None:
     outcome = sparkgen("show", LAB_MESH, "--why", "spark1/etc/nccl.conf", cwd=ROOT)
     assert outcome.out.splitlines()[-2:] == [
         "9 | NCCL_IB_SUBNET_AWARE_ROUTING=1",
-        "  = templates/node/etc/nccl.conf.j2:10, topology.kind (line 27)",
+        "  = templates/node/etc/nccl.conf.j2:10, cabling (line 19)",
     ]
 
 

@@ -117,10 +117,6 @@ MISTAKES = (
         also=("  version: 0.33.0\n  image: vllm/vllm-openai:v0.33.0\n", "  version: 0.33.0\n"),
     ),
     Worst(
-        *("pair-chatbot", "  kind: direct\n", "", "SG102"),
-        *("write 'kind: direct'", False, "topology:"),
-    ),
-    Worst(
         *("pair-llamacpp", "    layers: 94\n", "", "SG102"),
         *("from the model's config.json", False, "architecture:"),
     ),

@@ -18,6 +18,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.derive import environment
 from generator.diagnostics import KeyPath
 from generator.engines import ENGINES
+from generator.fabric.nccl import ROUTED_FROM
 from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import FABRIC_HALVES, HALVES, Half
 from generator.pipeline import Reading, read_site
@@ -393,8 +394,8 @@ def _nccl(draft: Draft, nodes: Sequence[FoundNode], kind: str) -> None:
     found = {node.programs["nccl"] for node in nodes if "nccl" in node.programs}
     if len(found) == 1 and _uses_nccl(draft):
         draft.put(("engine", "nccl"), found.pop())
-    elif (needed := TOPOLOGIES[kind].nccl) and _uses_nccl(draft):
-        draft.put(("engine", "nccl"), needed, None, "the NCCL in the image")
+    elif not TOPOLOGIES[kind].reaches_all and _uses_nccl(draft):
+        draft.put(("engine", "nccl"), ROUTED_FROM, None, "the NCCL in the image")
 
 
 def _uses_nccl(draft: Draft) -> bool:

@@ -9,7 +9,15 @@ from itertools import count
 from generator.adoption.draft import Draft
 from generator.adoption.found import FoundNode, Interface, Loss, Word
 from generator.adoption.netplan import is_address
-from generator.fabric.topologies import PAIRS, SINGLE, SWITCH, TOPOLOGIES, without_a_switch
+from generator.fabric.shapes import islands
+from generator.fabric.topologies import (
+    DIRECT,
+    PAIRS,
+    SINGLE,
+    SWITCH,
+    TOPOLOGIES,
+    without_a_switch,
+)
 from generator.hardware import FABRIC_HALVES, HALVES, PORTS, RJ45
 from generator.records import record
 from generator.sitefile.declaration import FIRST_HOST
@@ -127,9 +135,15 @@ class Cabling:
         """The kind of topology that connects some of the nodes."""
         if len(names) == 1:
             return SINGLE
-        joined = [(a, b) for (a, _), (b, _) in edges]
-        cabled = {name for cable in self.cables for name, _ in cable}
-        return TOPOLOGIES[self.kind].group_kind(names, joined, cabled) or self.kind
+        joined = [] if self.is_switched else [(a, b) for (a, _), (b, _) in edges]
+        found = [*islands(names, joined)]
+        if len(found) > 1:
+            return self.kind
+        return (
+            PAIRS
+            if found[0].kind == DIRECT and not TOPOLOGIES[self.kind].reaches_all
+            else found[0].kind
+        )
 
     def _own_ports(self) -> tuple[int, ...]:
         return tuple(self.nodes[0].ports) if self.nodes else ()
@@ -472,13 +486,13 @@ def _mtu(draft: Draft, cabling: Cabling) -> None:
 
 def _subnets(cabling: Cabling) -> list[tuple[int, IPv4Interface]] | None:
     """Each address with the number of its subnet in a pool; None if an end has none."""
-    found, topology = [], TOPOLOGIES[cabling.kind]
+    found = []
     for number, cable in enumerate(cabling.cables):
         for half in HALVES:
             for word in cabling.pair(cable, half):
                 if word is None:
                     return None
-                index = 2 * topology.pool_pair(number, cable[0][1]) + half
+                index = 2 * (cable[0][1] if cabling.is_switched else number) + half
                 found.append((index, IPv4Interface(word.text)))
     return found
 

@@ -19,7 +19,7 @@ from generator.fit.formulas import GIB
 from generator.records import record
 from generator.rules.answers import found
 from generator.site import Member, Part, Site
-from generator.site.complete import CompleteDeclaration
+from generator.site.complete import CompleteDeclaration, CompletePart
 from generator.sitefile.lock import LockedAnswer
 
 ACCEPTED, REFUSED, UNASKED = "accepted", "refused", "could not ask"
@@ -206,7 +206,7 @@ def judged(declared: CompleteDeclaration, known: Sequence[Rank]) -> Iterator[Fin
         yield from _differing(list(of_part))
 
 
-def _place(stage: Stage, part: CompleteDeclaration) -> KeyPath:
+def _place(stage: Stage, part: CompletePart) -> KeyPath:
     """The place of what a message names: a variable, a flag, a key for it, or a flag's value."""
     engine = part.engine
     if stage.variable:

@@ -57,8 +57,16 @@ def _has_any_unit(site: Site, node: Node) -> bool:
     return any(_has_unit(*part) for part in site.parts_of(node.name))
 
 
-def _has_several_ranks(site: Site, node: Node) -> bool:
-    return any(several(*part) for part in site.parts_of(node.name))
+def _is_tested(site: Site, node: Node) -> bool:
+    return any(part.is_tested for part in (site, *(part for part, _ in site.parts_of(node.name))))
+
+
+def _is_network(site: Site, node: Node) -> bool:
+    return not site.parts and several(site, node)
+
+
+def _runs_nothing(site: Site, node: Node) -> bool:
+    return bool(node.interfaces) and not site.parts_of(node.name)
 
 
 def _starts_in_order(site: Site, node: Node) -> bool:
@@ -138,6 +146,7 @@ _OF_EVERY_SITE = (
     of_engine("etc/sparkgen/container.env", RESTART),
     of_engine("etc/sparkgen/engine.env", RESTART),
     of_engine("etc/sparkgen/engine.raw.env", RESTART, wanted=_has_raw_values),
+    Entry("etc/security/limits.d/90-sparkgen.conf", LOGIN, wanted=_runs_nothing, alike=everywhere),
     Entry("etc/sparkgen/hosts", HOSTS, wanted=several, alike=_reachable),
     Entry("etc/sparkgen/node.env", NOTHING),
     of_engine("etc/sparkgen/node.env", NOTHING, wanted=_is_of_group),
@@ -152,11 +161,12 @@ _OF_EVERY_SITE = (
     Entry("opt/sparkgen/health.py", RESTART, 0o644, _mounts("health.py"), payload=True),
     Entry("opt/sparkgen/health.sh", RESTART, 0o755, _mounts("health.sh"), payload=True),
     of_engine("opt/sparkgen/hostfile", NOTHING, wanted=several, alike=everywhere),
+    Entry("opt/sparkgen/hostfile", NOTHING, wanted=_is_network, alike=everywhere),
     Entry("opt/sparkgen/kv-cache.sh", KV_CACHE, 0o755, _has_kv_offload, payload=True),
     Entry("opt/sparkgen/launch.sh", NOTHING, 0o755, _has_any_unit, payload=True),
     Entry("opt/sparkgen/llama.sh", RESTART, 0o755, _mounts("llama.sh"), payload=True),
     Entry("opt/sparkgen/mpi.sh", RESTART, 0o755, _mounts("mpi.sh"), payload=True),
-    Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, _has_several_ranks, payload=True),
+    Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, _is_tested, payload=True),
     of_engine("opt/sparkgen/options.yaml", RESTART, 0o644, _mounts("options.yaml")),
     *_preflight(),
     Entry("opt/sparkgen/rank.sh", RESTART, 0o755, _mounts("rank.sh"), payload=True),

@@ -38,8 +38,14 @@ def runbook(site: Site) -> dict[str, Any]:
     graph = {} if site.group else {"graph": readable_graph(site)}
     part = site.serving
     if part is None:
-        return {"owners": owners(site), **graph, "shared": tuple(shared_memory(site))}
+        return {
+            "page": "groups" if site.groups else "network",
+            "owners": owners(site),
+            **graph,
+            "shared": tuple(shared_memory(site)),
+        }
     return {
+        "page": "site",
         "owners": owners(site),
         **graph,
         "memory": page(part.memory),

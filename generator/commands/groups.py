@@ -14,8 +14,9 @@ GROUP = click.option(
 
 def chosen(declared: CompleteDeclaration, name: str | None) -> dict[str, Group]:
     """The groups by name, or the requested one; on a site without groups the name is empty."""
-    parts = declared.groups or (declared,)
-    groups = {part.group: Group(part.nodes, part.model, part.engine) for part in parts}
+    groups = {part.group: Group(part.nodes, part.model, part.engine) for part in declared.parts}
+    if not groups:
+        fail("the site has no model: write 'model' and 'engine' to serve one")
     if name is None:
         return groups
     if name not in groups:

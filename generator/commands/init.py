@@ -12,7 +12,7 @@ from generator.commands import completion
 from generator.commands.options import DATA_FORM, INVALID, QUIET, STDOUT
 from generator.commands.sites import fail, publish, tell
 from generator.diagnostics import has_errors
-from generator.fabric.topologies import PAIRS, SWITCH, TOPOLOGIES
+from generator.fabric.topologies import MIXED, PAIRS, SWITCH, TOPOLOGIES
 from generator.fabric.topologies.kind import TopologyKind
 from generator.fit.table import verdict
 from generator.hardware import PORTS
@@ -28,9 +28,13 @@ _PORTS = {**{f"p{port}": (port,) for port in PORTS}, "both": PORTS}
 _SCHEMAS = ("../schemas/site.schema.json", "site.schema.json")
 
 
+# Those whose cables follow from the number of nodes.
+_KINDS = [name for name in TOPOLOGIES if name != MIXED]
+
+
 @click.command(epilog="Example: sparkgen init --kind ring --name lab sites/lab.yaml")
 @click.argument("file", required=False, type=Path)
-@click.option("--kind", type=click.Choice(list(TOPOLOGIES)), help="How the nodes are joined.")
+@click.option("--kind", type=click.Choice(_KINDS), help="How the nodes are joined.")
 @click.option("--nodes", type=click.IntRange(1, 244), help="How many there are.")
 @click.option(
     "--groups",
@@ -241,10 +245,10 @@ def _fitting(kind: str, count: int) -> None:
 def _prompt(given: dict[str, Any], discovered: dict[str, Discovery], name: str) -> None:
     """Ask on standard error for everything that was not given, offering the defaults."""
     if given["kind"] is None:
-        for kind, topology in TOPOLOGIES.items():
-            click.echo(f"  {kind:<7} {topology.meaning}", err=True)
+        for kind in _KINDS:
+            click.echo(f"  {kind:<7} {TOPOLOGIES[kind].meaning}", err=True)
         usual = kind_of(discovered) if discovered and given["nodes"] is None else None
-        given["kind"] = _answer("How are the nodes joined", usual, click.Choice(list(TOPOLOGIES)))
+        given["kind"] = _answer("How are the nodes joined", usual, click.Choice(_KINDS))
     topology = TOPOLOGIES[given["kind"]]
     if given["nodes"] is None and not discovered and topology.fewest < topology.most:
         size = click.IntRange(topology.fewest, topology.most)

@@ -12,7 +12,7 @@ from generator.commands.sites import fail, publish, read, refuse
 from generator.locking import Locking, changes, lock_of
 from generator.records import replace
 from generator.services import images
-from generator.site.complete import CompleteDeclaration
+from generator.site.complete import CompleteDeclaration, CompletePart
 from generator.sitefile.lock import SUFFIX, Lock
 
 
@@ -51,12 +51,18 @@ def command(site: Path, captures: tuple[Path, ...], quiet: bool, form: str) -> N
 
 def _as_written(declared: CompleteDeclaration, lock: Lock | None) -> CompleteDeclaration:
     """The declared site without the effects of its previous lock."""
-    groups = tuple(_as_written(group, lock) for group in declared.groups)
-    image = declared.engine.image.partition("@")[0]
+    if isinstance(declared, CompletePart):
+        return _part_as_written(declared, lock)
+    groups = tuple(_part_as_written(group, lock) for group in declared.groups)
+    return replace(declared, groups=groups)
+
+
+def _part_as_written(part: CompletePart, lock: Lock | None) -> CompletePart:
+    image = part.engine.image.partition("@")[0]
     known = lock.image(image) if lock else None
-    if known is None or known.pinned != declared.engine.image:
-        return replace(declared, groups=groups)
-    return replace(declared, engine=replace(declared.engine, image=image), groups=groups)
+    if known is None or known.pinned != part.engine.image:
+        return part
+    return replace(part, engine=replace(part.engine, image=image))
 
 
 def _write(target: Path, text: str) -> None:

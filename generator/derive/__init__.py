@@ -7,21 +7,24 @@ from ipaddress import IPv4Network
 from typing import TypedDict
 
 from generator import services
-from generator.catalogs.advisories import advisories
+from generator.catalogs.advisories import Advisory, advisories
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.derive import environment, files
-from generator.derive.container import container, times
+from generator.derive.container import TIMES, container, times
 from generator.derive.files import home
 from generator.derive.image import image_build
 from generator.derive.serving import engine_of, model_of
 from generator.derive.switches import switch_setups
 from generator.fabric.addressing import Fabric, FabricInterface, Port
+from generator.fabric.nccl import connections
 from generator.fabric.routes import Route, routes
-from generator.fabric.topologies import TOPOLOGIES
+from generator.fabric.shapes import islands
+from generator.fabric.subsets import ends_of, of_nodes
+from generator.fabric.topologies import RING, TOPOLOGIES
 from generator.fit.assessment import Fit, held_share
 from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.hardware import HALVES
-from generator.records import record
+from generator.records import record, replace
 from generator.services import PROXY
 from generator.settings.flags import EngineSettings
 from generator.settings.values import Argument
@@ -41,7 +44,7 @@ from generator.site import (
     Variables,
     Words,
 )
-from generator.site.complete import CompleteDeclaration
+from generator.site.complete import CompleteDeclaration, CompletePart
 from generator.site.control_plane import control_planes, links, on_management
 from generator.site.service import Service
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
@@ -57,7 +60,7 @@ TEST_NCCL = "2.30.7"
 def derive(declared: CompleteDeclaration, file: str) -> Site:
     """The site of a declaration without errors; `file` is the site file's name."""
     beside = services.requested(declared.services, declared.nodes, declared.pins)
-    if not declared.groups:
+    if isinstance(declared, CompletePart):
         return _part(declared, file, beside, beside, _Place())
     configured = _configured(declared.groups)
     # Of groups that take turns, only one at a time runs on a node.
@@ -70,7 +73,7 @@ def derive(declared: CompleteDeclaration, file: str) -> Site:
         for shares in [any(serving[node.name] > 1 for node in group.nodes)]
         for held in [_held_by_others(group, declared.groups) if shares else 0.0]
     )
-    return _whole(declared, groups, beside)
+    return _whole(declared, file, groups, beside)
 
 
 @record
@@ -91,7 +94,7 @@ class _Place:
         return self.configured.get(node, self.group) == self.group
 
 
-def _pool(declared: CompleteDeclaration) -> Mapping[str, Argument]:
+def _pool(declared: CompletePart) -> Mapping[str, Argument]:
     """The size of the KV cache for an engine that shares its node.
 
     With a share alone, an engine sizes its cache by what the others hold at that moment. The share
@@ -113,7 +116,7 @@ def _pool(declared: CompleteDeclaration) -> Mapping[str, Argument]:
 _MIB_IN_GIB = 1024
 
 
-def _held_by_others(group: CompleteDeclaration, groups: Sequence[CompleteDeclaration]) -> float:
+def _held_by_others(group: CompletePart, groups: Sequence[CompletePart]) -> float:
     """The largest share of any of its nodes that others and the system may hold; 0 if it is alone.
 
     All others count, in whatever order they were started; of those that take turns, the one that
@@ -137,9 +140,9 @@ def _held_by_others(group: CompleteDeclaration, groups: Sequence[CompleteDeclara
     )
 
 
-def _configured(groups: Sequence[CompleteDeclaration]) -> Mapping[str, str]:
+def _configured(groups: Sequence[CompletePart]) -> Mapping[str, str]:
     """The group that each node's nccl.conf is for: of several, the one with the most nodes."""
-    found: dict[str, CompleteDeclaration] = {}
+    found: dict[str, CompletePart] = {}
     for group in groups:
         for node in group.nodes:
             known = found.setdefault(node.name, group)
@@ -149,8 +152,8 @@ def _configured(groups: Sequence[CompleteDeclaration]) -> Mapping[str, str]:
 
 
 def _with_earlier(
-    groups: Sequence[CompleteDeclaration],
-) -> Iterator[tuple[CompleteDeclaration, Mapping[str, Words]]]:
+    groups: Sequence[CompletePart],
+) -> Iterator[tuple[CompletePart, Mapping[str, Words]]]:
     """Each group, with the earlier groups in the list that may run beside it on each node."""
     known: dict[str, Words] = {}
     for group in groups:
@@ -168,18 +171,27 @@ def _with_earlier(
 
 
 def _whole(
-    declared: CompleteDeclaration, groups: Sequence[Part], beside: Mapping[str, Service]
+    declared: CompleteDeclaration,
+    file: str,
+    groups: Sequence[Part],
+    beside: Mapping[str, Service],
 ) -> Site:
-    """A site of groups: its machines, with all of their ports."""
-    fabric, topology = declared.fabric, declared.topology
+    """A site of groups or without an engine: its machines, with all of their ports."""
+    fabric, topology, identity = declared.fabric, declared.topology, declared.identity
     hosts = _hosts(declared.nodes, fabric)
     ways = _routes(topology, declared.nodes, fabric)
     configured = _configured(declared.groups)
     members = {(node.name, group.group): node for group in groups for node in group.nodes}
+    idle = _idle(declared, beside)
+    is_one_network = not groups and len({each.head for each in idle.values()}) == 1
     nodes = []
     for rank, node in enumerate(declared.nodes):
-        member = members[node.name, configured[node.name]]
+        member = members.get((node.name, configured.get(node.name, "")))
+        unused = idle[node.name]
         interfaces, routes_of = fabric.interfaces[node.name], ways.get(node.name, ())
+        control = member.control if member else unused.control
+        if node.management and not is_one_network:
+            control = on_management(node.management)
         nodes.append(
             Node(
                 name=node.name,
@@ -190,20 +202,19 @@ def _whole(
                 visible_gib=node.visible_gib,
                 management=node.management,
                 interfaces=interfaces,
-                control=on_management(node.management) if node.management else member.control,
-                nccl=member.nccl,
-                login=member.login,
+                control=control,
+                nccl=member.nccl if member else unused.nccl,
+                login=member.login if member else unused.login,
                 hosts=hosts(interfaces, routes_of),
                 routes=routes_of,
             )
         )
-    first = groups[0]
     return Site(
-        name=first.name,
-        file=first.file,
-        description=first.description,
+        name=identity.name,
+        file=file,
+        description=identity.description,
         kind=topology.kind,
-        mtu=first.mtu,
+        mtu=fabric.mtu,
         renderer=topology.renderer,
         subnets=tuple(fabric.members),
         cables=fabric.cables,
@@ -212,15 +223,57 @@ def _whole(
         nodes=tuple(nodes),
         services=beside,
         bandwidth=_bandwidth(topology, len(declared.nodes)),
-        times=first.times,
-        test_nccl=first.test_nccl,
-        advisories=first.advisories,
+        times=groups[0].times if groups else TIMES,
+        test_nccl=groups[0].test_nccl if groups else f"{TEST_NCCL}-1",
+        advisories=_advisories(),
         groups=tuple(groups),
     )
 
 
+@record
+class _Idle:
+    """What a node has for jobs that people start, if no engine serves on it.
+
+    `head` is the first node that its cables lead to.
+    """
+
+    head: str
+    control: ControlPlane
+    nccl: Mapping[str, str]
+    login: Mapping[str, str]
+
+
+def _idle(declared: CompleteDeclaration, beside: Mapping[str, Service]) -> Mapping[str, _Idle]:
+    """Each node as part of the network that its own cables form."""
+    found = {}
+    ends = [ends_of(cable) for cable in declared.fabric.cables]
+    for island in islands([node.name for node in declared.nodes], ends):
+        own = replace(
+            declared,
+            nodes=tuple(node for node in declared.nodes if node.name in island.names),
+            fabric=of_nodes(declared.fabric, island.names),
+            topology=replace(declared.topology, kind=island.kind),
+        )
+        controls = control_planes(own.nodes, own.fabric, own.topology)
+        for node, control in zip(own.nodes, controls, strict=True):
+            interfaces = own.fabric.interfaces[node.name]
+            login = environment.control_plane(control, controls[0].address)
+            found[node.name] = _Idle(
+                island.names[0],
+                control,
+                environment.nccl(own.topology, interfaces, control, _nccl(own, beside)),
+                login if len(own.nodes) > 1 else {},
+            )
+    return found
+
+
+def _advisories() -> tuple[Advisory, ...]:
+    """Those that only a node itself can check."""
+    return tuple(one for one in advisories() if one.kernel or one.driver)
+
+
 def _part(
-    declared: CompleteDeclaration,
+    declared: CompletePart,
     file: str,
     own: Mapping[str, Service],
     beside: Mapping[str, Service],
@@ -245,7 +298,7 @@ def _part(
         times=times(declared.engine),
         test_nccl=_test_nccl(declared.engine),
         image_build=image_build(declared.engine, declared.sources),
-        advisories=tuple(one for one in advisories() if one.kernel or one.driver),
+        advisories=_advisories(),
         groups=(),
         group=place.group,
         slot=declared.slot,
@@ -285,7 +338,7 @@ class _Group(TypedDict):
     memory: Fit | None
 
 
-def _group(declared: CompleteDeclaration, beside: Mapping[str, Service], place: _Place) -> _Group:
+def _group(declared: CompletePart, beside: Mapping[str, Service], place: _Place) -> _Group:
     """Nodes that serve one model together, in the order of their ranks."""
     nodes, fabric, topology = declared.nodes, declared.fabric, declared.topology
     controls = control_planes(nodes, fabric, topology)
@@ -304,7 +357,7 @@ def _group(declared: CompleteDeclaration, beside: Mapping[str, Service], place: 
         model,
         engine,
         declared.engine.settings.beside(_pool(declared) if place.shares_a_node else {}),
-        {name: value for s in beside.values() for name, value in s.nccl().items()},
+        _nccl(declared, beside),
         controls,
         links(nodes, fabric, controls),
         _routes(topology, nodes, fabric),
@@ -314,16 +367,23 @@ def _group(declared: CompleteDeclaration, beside: Mapping[str, Service], place: 
     return {"nodes": ranks, "model": model, "engine": engine, "memory": declared.memory}
 
 
+def _nccl(declared: CompleteDeclaration, beside: Mapping[str, Service]) -> Mapping[str, str]:
+    """NCCL's variables that are the same on all nodes: those of services, and of the fabric."""
+    of_services = {name: value for s in beside.values() for name, value in s.nccl().items()}
+    found = connections(declared.fabric, declared.topology.rdma_halves)
+    return of_services | found.settings
+
+
 @record
 class _Members:
     """What the nodes of a group have in common, and each node by its place among them."""
 
-    declared: CompleteDeclaration
+    declared: CompletePart
     place: _Place
     model: Model
     engine: Engine
     settings: EngineSettings
-    of_services: Mapping[str, str]
+    nccl: Mapping[str, str]
     controls: Sequence[ControlPlane]
     links: tuple[Link, ...]
     routes: Mapping[str, tuple[Route, ...]]
@@ -374,7 +434,7 @@ class _Members:
             declared.topology,
             self.engine,
             None if self.model.file else self._hub(node),
-            self.of_services,
+            self.nccl,
             has_vocabularies=bool(self.model.vocabularies),
             offload=self.model.kv_offload,
         )
@@ -413,12 +473,15 @@ def _is_behind_proxy(beside: Mapping[str, Service], head: DeclaredNode) -> bool:
 def _routes(
     topology: Topology, nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Mapping[str, tuple[Route, ...]]:
-    """The routes of each node, empty if the site requests none."""
+    """The routes of each node of a ring, empty if the site requests none."""
     if not topology.routes:
         return {}
-    cabled = {name for pair in fabric.pairs for name in pair}
-    names = [node.name for node in nodes if node.name in cabled]
-    return routes(fabric, TOPOLOGIES[topology.kind].order(names, fabric.pairs))
+    found: dict[str, tuple[Route, ...]] = {}
+    for island in islands([node.name for node in nodes], fabric.pairs):
+        if island.kind == RING:
+            own = of_nodes(fabric, island.names)
+            found |= routes(own, TOPOLOGIES[RING].order(island.names, own.pairs))
+    return found
 
 
 def _hosts(

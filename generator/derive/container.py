@@ -38,14 +38,14 @@ LOG_SIZE, LOG_FILES = "50m", 5
 
 # A large model takes up to fifteen minutes to load. A node waits ten minutes for cables and peers,
 # enough for the others to boot, and five starts that all fail late end within their interval.
-_TIMES = Times(fabric=600, join=900, load=1200, start=780, step=300, stop=120, restart=30, burst=5)
+TIMES = Times(fabric=600, join=900, load=1200, start=780, step=300, stop=120, restart=30, burst=5)
 STOP_SECONDS = 60
 
 
 def times(engine: DeclaredEngine) -> Times:
     """The time limits, including those that the site sets itself."""
     own = engine.environment.first(ENGINE_TRAITS[engine.name].step_seconds_variable)
-    return replace(_TIMES, step=int(own)) if own.isdecimal() and own.isascii() else _TIMES
+    return replace(TIMES, step=int(own)) if own.isdecimal() and own.isascii() else TIMES
 
 
 def container(
@@ -157,7 +157,7 @@ def _health(engine: Engine) -> Health:
         key=engine.key,
         generates=module.HEALTH_GENERATES,
         test=("CMD", *(("bash", SECRETS_SCRIPT) if needs_key else ()), *module.HEALTH),
-        start_seconds=_TIMES.load,
+        start_seconds=TIMES.load,
         # A dead rank is noticed within a minute: one interval and one probe without an answer. That
         # gives a busy engine as long as possible to return a single token.
         interval_seconds=15,

@@ -11,7 +11,6 @@ from generator.catalogs.vocabularies import VARIABLE
 from generator.engines import ENGINES
 from generator.engines.offload import ORIGIN as OFFLOAD_ORIGIN
 from generator.fabric.addressing import FabricInterface
-from generator.fabric.topologies import TOPOLOGIES
 from generator.origin import Origin
 from generator.site import ControlPlane, Engine, Rank, Variables
 from generator.sitefile.declaration import KvOffload, Topology
@@ -75,20 +74,20 @@ def derived(
     topology: Topology,
     engine: Engine,
     hub: str | None,
-    of_services: Mapping[str, str] = {},
+    more: Mapping[str, str] = {},
     has_vocabularies: bool = False,
     offload: KvOffload | None = None,
 ) -> list[Variables]:
     """A rank's environment before the site file's own values.
 
-    `hub` is the Hugging Face cache, None if the engine reads a file instead; `of_services` are the
-    NCCL variables of the site's services.
+    `hub` is the Hugging Face cache, None if the engine reads a file instead; `more` are NCCL's
+    variables for the fabric as a whole and for the site's services.
     """
     own = ENGINES[engine.name].environment(rank, engine)
     groups = [
         Variables(
             "NCCL, the same as in /etc/nccl.conf",
-            nccl(topology, rank.count, interfaces, control, of_services),
+            nccl(topology, interfaces, control, more),
         ),
         Variables(CONTROL_PLANE, control_plane(control, rank.head)),
         Variables(engine.title, own),
@@ -122,10 +121,9 @@ def caches(engine: Engine) -> dict[str, str]:
 
 def nccl(
     topology: Topology,
-    nodes: int,
     interfaces: Sequence[FabricInterface],
     control: ControlPlane,
-    of_services: Mapping[str, str] = {},
+    more: Mapping[str, str] = {},
 ) -> dict[str, str]:
     """NCCL's settings on a node, both for nccl.conf and the container.
 
@@ -142,8 +140,7 @@ def nccl(
         "NCCL_IB_HCA": "=" + ",".join(f"{hca}:1" for hca in hcas),
         "NCCL_SOCKET_IFNAME": f"={control.interface}",
     }
-    prefix = interfaces[0].address.network.prefixlen
-    return values | dict(of_services) | TOPOLOGIES[topology.kind].nccl_settings(nodes, prefix)
+    return {**values, **more}
 
 
 def control_plane(control: ControlPlane, head: IPv4Address) -> dict[str, str]:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from ipaddress import IPv4Interface, IPv4Network
 
-from generator.fabric.topologies import TOPOLOGIES
+from generator.fabric.shapes import islands
+from generator.fabric.topologies import DIRECT, SWITCH, TOPOLOGIES
 from generator.fabric.topologies.kind import Pair
-from generator.hardware import HALVES, Half
+from generator.hardware import HALVES, PORTS, Half
 from generator.origin import Origin, origins
 from generator.records import record
 from generator.sitefile.declaration import DeclaredCable, DeclaredNode, Topology
@@ -159,6 +160,10 @@ class Fabric:
         placed = zip(self.cables, self.pool_pairs, strict=True)
         return {cable.number: (cable, pair) for cable, pair in placed}
 
+    def subnet(self, interface: FabricInterface) -> IPv4Network:
+        """The subnet of an interface, even if its address is not in it."""
+        return self.numbered[interface.cable][0].subnets[interface.half.half]
+
     @cached_property
     def cabled(self) -> frozenset[str]:
         """The nodes with a cable."""
@@ -175,18 +180,17 @@ def plan(
 ) -> Fabric:
     """The fabric of a site."""
     names = {node.name for node in nodes}
-    kind = TOPOLOGIES[topology.kind]
-    mtu = topology.mtu or kind.mtu
-    pairs = tuple(kind.pool_pair(cable.index, _node_end(cable, names).port) for cable in cabling)
+    pairs = tuple(_pool_pairs(cabling, names, topology))
     # If several cables of a pair specify subnets, those of the first one count.
     placed = [*zip(pairs, cabling, strict=True)]
     given = {pair: cable.subnets for pair, cable in reversed(placed) if cable.subnets}
-    hosts = {node.name: node.host for node in nodes}
+    by_name = {node.name: node for node in nodes}
     subnets = {pair: given.get(pair) or _from_pool(pair, topology) for pair in set(pairs)}
-    cables = tuple(_cable(cable, hosts, subnets[pair]) for pair, cable in placed)
+    cables = tuple(_cable(cable, by_name, subnets[pair], topology) for pair, cable in placed)
     members = _members(cables)
-    found: dict[str, list[FabricInterface]] = {name: [] for name in hosts}
+    found: dict[str, list[FabricInterface]] = {name: [] for name in by_name}
     for cable in cables:
+        mtu = topology.mtu or _usual_mtu(cable)
         for port, addresses in zip(cable.ports, cable.addresses, strict=True):
             found[port.node] += _interfaces(port, addresses, cable, members, mtu)
     return Fabric(
@@ -194,8 +198,55 @@ def plan(
         pool_pairs=pairs,
         interfaces={name: tuple(sorted(own, key=lambda i: i.half)) for name, own in found.items()},
         members=members,
-        mtu=mtu,
+        mtu=topology.mtu or min(map(_usual_mtu, cables), default=TOPOLOGIES[topology.kind].mtu),
     )
+
+
+def _usual_mtu(cable: Cable) -> int:
+    """That of a switch, all of whose ports must agree, or the largest of two nodes."""
+    return TOPOLOGIES[DIRECT if isinstance(cable.b, Port) else SWITCH].mtu
+
+
+def _pool_pairs(
+    cabling: Sequence[DeclaredCable], names: set[str], topology: Topology
+) -> Iterator[int]:
+    """The pair of the pool's subnets that each cable takes.
+
+    A cable between nodes takes the pair of its own number. On a switch, all cables of one port
+    number share a pair; if no port is cabled on all nodes, all first cables of nodes do. With other
+    cables beside them, they take the pair of the first of them.
+    """
+    is_switched = TOPOLOGIES[topology.kind].switched
+    planes = _planes(cabling, names)
+    first: dict[tuple[str, int], int] = {}
+    for cable in cabling:
+        plane = planes.get(cable.index)
+        if plane is None:
+            yield cable.index
+        elif is_switched:
+            yield plane[1]
+        else:
+            yield first.setdefault(plane, cable.index)
+
+
+def _planes(cabling: Sequence[DeclaredCable], names: set[str]) -> Mapping[int, tuple[str, int]]:
+    """The network that each cable to a switch is part of: a node on it, and a number there."""
+    switched = [cable for cable in cabling if not names.issuperset(cable.ends)]
+    if not switched:
+        return {}
+    found: dict[int, tuple[str, int]] = {}
+    for island in islands([*names], [cable.ends for cable in switched]):
+        own = [cable for cable in switched if not {*cable.ends}.isdisjoint(island.names)]
+        ports: dict[str, list[int]] = {}
+        for cable in own:
+            end = _node_end(cable, names)
+            ports.setdefault(end.node, []).append(end.port)
+        common = set(PORTS).intersection(*ports.values()) if ports else set()
+        for cable in own:
+            end = _node_end(cable, names)
+            plane = end.port if common else sorted(ports[end.node]).index(end.port)
+            found[cable.index] = (island.names[0], plane)
+    return found
 
 
 def pool_subnets(pool: IPv4Network) -> int:
@@ -220,13 +271,18 @@ def _node_end(cable: DeclaredCable, names: set[str]) -> Port:
 
 
 def _cable(
-    cable: DeclaredCable, hosts: Mapping[str, int], subnets: tuple[IPv4Network, ...]
+    cable: DeclaredCable,
+    nodes: Mapping[str, DeclaredNode],
+    subnets: tuple[IPv4Network, ...],
+    topology: Topology,
 ) -> Cable:
     """A cable with its ends in a fixed order: the order of the two endpoints has no meaning."""
-    ends = [end for end in cable.endpoints if end.name in hosts]
+    ends = [end for end in cable.endpoints if end.name in nodes]
+    used = topology.halves_at(cable, (nodes[end.name] for end in ends))
+    subnets = subnets[: len(used)]
     own = dict(zip(ends, zip(*cable.addresses, strict=False), strict=False))
     ends.sort(key=lambda end: (end.port, end.name))
-    switches = [SwitchPort(e.name, e.port) for e in cable.endpoints if e.name not in hosts]
+    switches = [SwitchPort(e.name, e.port) for e in cable.endpoints if e.name not in nodes]
     ports = [Port(end.name, int(end.port[1:])) for end in ends]
     return Cable(
         number=cable.index + 1,
@@ -234,7 +290,8 @@ def _cable(
         b=ports[1] if len(ports) == 2 else switches[0],
         subnets=subnets,
         addresses=tuple(
-            own.get(end) or tuple(_address(subnet, hosts[end.name]) for subnet in subnets)
+            own.get(end, ())[: len(used)]
+            or tuple(_address(subnet, nodes[end.name].host) for subnet in subnets)
             for end in ends
         ),
         kind=cable.kind,

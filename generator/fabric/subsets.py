@@ -3,17 +3,26 @@
 from collections.abc import Collection, Sequence
 
 from generator.fabric.addressing import Cable, Fabric, Port
-from generator.fabric.topologies import SINGLE, TOPOLOGIES
+from generator.fabric.shapes import Ends, islands
+from generator.fabric.topologies import DIRECT, PAIRS
 from generator.records import replace
-from generator.sitefile.declaration import Topology
 
 
-def group_kind(topology: Topology, fabric: Fabric, names: Sequence[str]) -> str | None:
+def group_kind(fabric: Fabric, names: Sequence[str]) -> str | None:
     """The kind of topology that the nodes form on their own; None if cables don't connect them."""
-    if len(names) == 1:
-        return SINGLE
-    joined = [(c.a.node, c.b.node) for c in _cables(fabric, names) if isinstance(c.b, Port)]
-    return TOPOLOGIES[topology.kind].group_kind(names, joined, fabric.cabled)
+    own = _cables(fabric, names)
+    found = [*islands(names, [ends_of(cable) for cable in own])]
+    if len(found) > 1:
+        return None
+    numbers = {cable.number for cable in own}
+    others = (i.cable not in numbers for name in names for i in fabric.interfaces[name])
+    # The cable of two nodes of a larger island may connect any ports.
+    return PAIRS if found[0].kind == DIRECT and any(others) else found[0].kind
+
+
+def ends_of(cable: Cable) -> Ends:
+    """The names at the ends of a cable."""
+    return cable.a.node, cable.b.node if isinstance(cable.b, Port) else cable.b.switch
 
 
 def of_nodes(fabric: Fabric, names: Collection[str]) -> Fabric:

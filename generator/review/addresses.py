@@ -19,7 +19,8 @@ def moved(before: Tree, site: Site) -> Iterator[str]:
         if url not in served and not url.startswith(_url(str(LOOPBACK))):
             found = {title: now[title]} if title in now else now
             where = ", ".join(f"{name} at {own}" for name, own in found.items())
-            yield f"nothing answers at {url} any more, where {title} was: {where}"
+            gone = f"nothing answers at {url} any more, where {title} was"
+            yield f"{gone}: {where}" if where else gone
 
 
 def left_behind(before: Tree, site: Site) -> Iterator[str]:

@@ -19,7 +19,7 @@ from generator.records import record, replace
 from generator.review.addresses import left_behind, moved
 from generator.review.cables import cables_of, listed_cables, pulled, under_new_names
 from generator.review.changes import FileChange, changes
-from generator.review.nodes import NodeReview, State
+from generator.review.nodes import NodeReview, State, engine_title
 from generator.review.serving import Serving, serving
 from generator.review.steps import Change, Step, node_steps, order, renamed_nodes
 from generator.site import Site
@@ -33,6 +33,7 @@ class Review:
     `was` is the site's previous name, empty if there was none, and `edits` what was changed in its
     file. `limits` are those of the engine that stops and starts. They are None if the API stays
     up or was not there before; with groups, if each name that is still served continues to answer.
+    `served` and `serves` tell whether an engine runs before and after.
     `headroom` is the memory left on the fullest node before and after, in GiB,
     None if not known; `bars` show the memory of the nodes if it changes.
     """
@@ -49,6 +50,8 @@ class Review:
     headroom: tuple[float, float] | None
     bars: tuple[str, ...] = ()
     serving: Serving | None = None
+    served: bool = True
+    serves: bool = True
 
     @property
     def changed(self) -> bool:
@@ -68,7 +71,7 @@ class Review:
     @property
     def downtime(self) -> str:
         """What clients notice."""
-        if self.is_removed:
+        if self.served and not self.serves:
             return "the API is gone"
         engines, services = self._of_engines, self._of_services
         return "; ".join(services if services and engines == _STAYS else (engines, *services))
@@ -90,9 +93,9 @@ class Review:
             return _notice(self.serving, limits)
         if limits:
             return f"the API is down: stop, then load the model {limits}"
-        if self.nodes and all(node.state == "new" for node in self.nodes):
-            return "nothing runs yet"
-        return _STAYS
+        if self.served:
+            return _STAYS
+        return "nothing runs yet" if self.serves else "no engine runs"
 
 
 _STAYS = "the API stays up"
@@ -126,25 +129,28 @@ def review(site: Site, after: Tree, before: Before) -> Review:
     old_cables = cables_of(before.site) if before.site else listed_cables(before.bundle.cables)
     cables = under_new_names(old_cables, names)
     loose = pulled(cables, cables_of(site)) & present
-    restarts = bool(members) and (
+    ran = {name for name in members if _has_engine(tree, name)}
+    restarts = bool(members and (ran or site.parts)) and (
         bool(new or gone or loose) or any(effect >= Effect.RESTART for effect in effects.values())
     )
     was = {new_name: name for name, new_name in names.items()}
     parts = serving(site, tree, before.site, by_node, loose) if site.groups else None
-    restarting = _restarting(parts, members) if parts else set(members)
+    restarting = (_restarting(parts, members) if parts else set(members)) & ran
     stopped = restarting - new if restarts else set()
     nodes = tuple(
         _node_review(
             *(name, was.get(name, name), by_node[name]),
             is_new=name in new,
             is_gone=name in gone,
+            engine=engine_title(name in ran, bool(name in present and site.parts_of(name))),
             restarts=name in stopped,
             is_unplugged=name in loose,
         )
         for name in (*(node.name for node in site.nodes), *gone)
     )
-    change = Change(site, tree, members, before.site, cables, nodes, restarts, parts)
+    change = Change(site, tree, members, ran, before.site, cables, nodes, restarts, parts)
     is_down = restarts if parts is None else parts.interrupts and not restarting.isdisjoint(members)
+    is_down = bool(is_down and ran and site.parts)
     return Review(
         name=site.name,
         against=before.title,
@@ -163,7 +169,14 @@ def review(site: Site, after: Tree, before: Before) -> Review:
         headroom=_headroom(before.site, site),
         bars=_bars(before.site, site),
         serving=parts if before.bundle.nodes else None,
+        served=bool(ran),
+        serves=bool(site.parts),
     )
+
+
+def _has_engine(before: Tree, node: str) -> bool:
+    folder = f"{node}/etc/sparkgen"
+    return any(path.startswith((f"{folder}/engine.env", f"{folder}/groups/")) for path in before)
 
 
 def _node_review(
@@ -172,6 +185,7 @@ def _node_review(
     files: Sequence[FileChange],
     is_new: bool,
     is_gone: bool,
+    engine: str,
     restarts: bool,
     is_unplugged: bool,
 ) -> NodeReview:
@@ -187,6 +201,7 @@ def _node_review(
         effect=_effect(files),
         files=tuple(files),
         steps=() if is_gone else tuple(node_steps(tuple(files), name != was)),
+        engine=engine,
         restarts=restarts,
         is_unplugged=is_unplugged,
     )
@@ -196,6 +211,7 @@ def removal(before: Before) -> Review:
     """Review what it means for a site to be removed."""
     by_node, rest = _by_node(changes(before.bundle.tree, {}), before.bundle.nodes)
     names = before.bundle.nodes
+    ran = tuple(name for name in names if _has_engine(before.bundle.tree, name))
     return Review(
         name=before.name,
         against=before.title,
@@ -203,16 +219,22 @@ def removal(before: Before) -> Review:
         edits=(),
         notes=tuple(_left_over(before)),
         nodes=tuple(
-            NodeReview(name, name, "removed", Effect.RESTART, tuple(files), (), False)
+            NodeReview(
+                *(name, name, "removed", Effect.RESTART, tuple(files), ()),
+                engine=engine_title(name in ran, False),
+                restarts=False,
+            )
             for name, files in by_node.items()
         ),
         files=tuple(rest),
         order=(
-            Step("stop the engine, the head first", names),
+            *([Step("stop the engine, the head first", ran)] if ran else []),
             Step("install.sh --uninstall", names),
         ),
         limits=None,
         headroom=None,
+        served=bool(ran),
+        serves=False,
     )
 
 

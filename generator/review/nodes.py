@@ -8,30 +8,35 @@ from generator.review.changes import FileChange
 
 State = Literal["new", "changed", "unchanged", "renamed", "removed"]
 
-TITLES = {
+_TITLES = {
     Effect.NOTHING: "nothing",
     Effect.FILES: "files only, nothing restarts",
     Effect.RELOAD: "systemctl daemon-reload only",
     Effect.SERVICE: "restart of a service beside the engine",
-    Effect.RESTART: "engine restart",
-    Effect.LINKS: "netplan apply (links drop), engine restart",
 }
 _SERVICES = {
     frozenset({"added"}): "a service beside the engine starts",
     frozenset({"removed"}): "a service beside the engine stops",
 }
-NEW = "new: install all, start the engine"
-REMOVED = "removed: stop the engine, take the files off"
-UNPLUGGED = "another cable (links drop), engine restart"
-WITH_THE_OTHERS = "engine restart, with the other ranks"
+_LINKS, _UNPLUGGED = "netplan apply (links drop)", "another cable (links drop)"
+_ENGINE = {
+    (True, True): "engine restart",
+    (False, True): "engine start",
+    (True, False): "engine stop",
+}
+
+
+def engine_title(ran: bool, runs: bool) -> str:
+    """What happens to a node's engine if anything does; empty if it has none."""
+    return _ENGINE.get((ran, runs), "")
 
 
 @record
 class NodeReview:
     """What changes on one node; `steps` are done there once its folder has been copied.
 
-    `was` is its previous name. `is_unplugged` means that a cable is unplugged there, which takes
-    its links down whatever its files say.
+    `was` is its previous name, and `engine` what a restart is to it. `is_unplugged` means that a
+    cable is unplugged there, which takes its links down whatever its files say.
     """
 
     name: str
@@ -40,6 +45,7 @@ class NodeReview:
     effect: Effect
     files: tuple[FileChange, ...]
     steps: tuple[str, ...]
+    engine: str
     restarts: bool
     is_unplugged: bool = False
 
@@ -54,10 +60,20 @@ class NodeReview:
     @property
     def title(self) -> str:
         """What must be done, in a few words."""
-        if self.state in ("new", "removed"):
-            return NEW if self.state == "new" else REMOVED
-        if self.restarts and self.effect < Effect.RESTART:
-            done = UNPLUGGED if self.is_unplugged else WITH_THE_OTHERS
-        else:
-            done = _SERVICES.get(self._services, TITLES[self.effect])
-        return f"called {self.was} until now: {done}" if self.state == "renamed" else done
+        if self.state == "new":
+            return f"new: install all{', start the engine' if self.engine else ''}"
+        if self.state == "removed":
+            return f"removed: {'stop the engine, ' if self.engine else ''}take the files off"
+        before = f"called {self.was} until now: " if self.state == "renamed" else ""
+        return before + self._done
+
+    @property
+    def _done(self) -> str:
+        if self.effect is Effect.LINKS or self.is_unplugged:
+            links = _LINKS if self.effect is Effect.LINKS else _UNPLUGGED
+            return f"{links}, {self.engine}" if self.engine else links
+        if self.effect is Effect.RESTART:
+            return self.engine or _TITLES[Effect.FILES]
+        if self.restarts:
+            return f"{self.engine}, with the other ranks"
+        return _SERVICES.get(self._services, _TITLES[self.effect])

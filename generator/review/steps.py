@@ -5,7 +5,7 @@ make keys; check the fabric; start, the head last.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath
 
@@ -36,14 +36,15 @@ class Step:
 class Change:
     """Everything that determines the steps.
 
-    `before` has the bundle with the new names of nodes, and `members` its nodes by rank; `old` is
-    its site, None if not known. `cables` are the present ones. `serving` is what happens to its
-    groups, None if it has none.
+    `before` has the bundle with the new names of nodes, and `members` its nodes by rank, of which
+    those in `ran` have an engine; `old` is its site, None if not known. `cables` are the present
+    ones. `serving` is what happens to its groups, None if it has none.
     """
 
     site: Site
     before: Tree
     members: Sequence[str]
+    ran: Collection[str]
     old: Site | None
     cables: Sequence[Plugged]
     nodes: Sequence[NodeReview]
@@ -93,8 +94,8 @@ def order(change: Change) -> Iterator[Step]:
     if change.serving:
         later = {*change.serving.later}
         yield from _stops(change, change.serving)
-    elif change.restarts:
-        yield Step("stop the engine, the head first", tuple(change.members))
+    elif change.restarts and change.ran:
+        yield _stop(change)
     yield from _grouped((node, _ahead(node.files)) for node in touched)
     if gone := tuple(name for name in change.named("removed") if name not in later):
         yield Step("install.sh --uninstall", gone)
@@ -107,16 +108,21 @@ def order(change: Change) -> Iterator[Step]:
     if change.serving:
         yield from _starts(change, change.serving)
         yield from _switches(change.serving)
-    elif change.restarts or change.named("new"):
+    elif change.site.parts and (change.restarts or change.named("new")):
         names = tuple(node.name for node in change.site.start_order)
         yield Step(f"start the engine{', the head last' if len(names) > 1 else ''}", names)
 
 
 def _stops(change: Change, serving: Serving) -> Iterator[Step]:
     """The engines that stop at once: those of the first wave, or of a bundle without groups."""
-    if not serving.before and change.members:
-        yield Step("stop the engine, the head first", tuple(change.members))
+    if not serving.before and change.ran:
+        yield _stop(change)
     yield from _stopped(serving, serving.waves[:1])
+
+
+def _stop(change: Change) -> Step:
+    members = tuple(name for name in change.members if name in change.ran)
+    return Step("stop the engine, the head first", members)
 
 
 def _starts(change: Change, serving: Serving) -> Iterator[Step]:

@@ -1,14 +1,15 @@
 """The rules that a site must meet, each with its reason and its source."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, cached_property
 from importlib import import_module
 
 from generator.catalogs.engines import module_name, names
-from generator.diagnostics import Finding, Related, Severity, Stage
+from generator.diagnostics import Finding, Severity, Stage
 from generator.engines import ENGINES
 from generator.engines.startup import Verdict, verdicts
 from generator.fabric.addressing import Fabric, plan
+from generator.fabric.shapes import site_kind
 from generator.fit import calibration as measurements
 from generator.fit.assessment import Fit, assess, on_other_nodes
 from generator.fit.calibration import Calibration, calibrated
@@ -55,7 +56,12 @@ from generator.rules.registry import RULES, Fault, Rule
 from generator.rules.repeated import once
 from generator.rules.waivers import waived
 from generator.services import GATEWAY, SERVICES, host
-from generator.site.complete import CompleteDeclaration, complete, of_groups
+from generator.site.complete import (
+    CompleteDeclaration,
+    CompletePart,
+    complete,
+    complete_part,
+)
 from generator.sitefile import redaction
 from generator.sitefile.beside import Beside, Source
 from generator.sitefile.declaration import Declaration, DeclaredGroup, DeclaredNode
@@ -123,7 +129,8 @@ def check(
 ) -> tuple[list[Finding], CompleteDeclaration | None]:
     """All findings of the rules, and the declaration if every required section is valid."""
     measured = _calibration(declaration, beside)
-    facts = _Facts(_settled(calibrated(declaration, measured)), document, beside, measured)
+    declared = _settled(calibrated(_shaped(declaration), measured))
+    facts = _Facts(declared, document, beside, measured)
     # While 'groups' is invalid, a top-level model or engine does not apply to all nodes.
     has_groups = declaration.groups or GROUPS in document.data
     for number in _in_order():
@@ -133,6 +140,19 @@ def check(
     findings, checked = _together(facts, parts)
     taken = policy.applied(findings) if policy else findings
     return waived(taken, declaration.waivers, checked), _complete(facts, parts)
+
+
+def _shaped(declaration: Declaration) -> Declaration:
+    """The declaration with the kind of topology that the cables form, if the site names none."""
+    topology, nodes, cables = declaration.topology, declaration.nodes, declaration.cabling
+    if topology is None or topology.is_stated:
+        return declaration
+    if not nodes or cables is None:
+        return replace(declaration, topology=None)
+    names = [node.name for node in nodes]
+    ends = [tuple(cabling.meant(end, names) for end in cable.endpoints) for cable in cables]
+    kind = site_kind(names, [(a, b) for a, b in ends], declaration.groups is not None)
+    return replace(declaration, topology=replace(topology, kind=kind))
 
 
 def _settled(declaration: Declaration) -> Declaration:
@@ -152,11 +172,11 @@ def _calibration(declaration: Declaration, beside: Beside) -> Calibration | None
 
 def _complete(facts: "_Facts", parts: Sequence["_Part"]) -> CompleteDeclaration | None:
     """The declaration of the site or of its groups, if nothing is missing."""
-    if facts.declaration.groups is None:
+    if facts.declaration.serves and facts.declaration.groups is None:
         return facts.complete()
     groups = [part.facts.complete(part.group) for part in parts]
     known = [group for group in groups if group]
-    return of_groups(facts.declaration, facts.fabric, known) if len(known) == len(parts) else None
+    return complete(facts.declaration, facts.fabric, known) if len(known) == len(parts) else None
 
 
 @record
@@ -192,7 +212,7 @@ def _facts_of(group: DeclaredGroup, site: "_Facts") -> "_Facts":
     declared = site.declaration.of_group(group)
     kind = None
     if declared.nodes and declared.topology and site.fabric:
-        kind = group_kind(declared.topology, site.fabric, group.nodes)
+        kind = group_kind(site.fabric, group.nodes)
     topology = replace(declared.topology, kind=kind) if declared.topology and kind else None
     services = declared.services
     if services is not None and site.front:
@@ -230,25 +250,7 @@ def _together(site: "_Facts", parts: Sequence[_Part]) -> tuple[list[Finding], se
     known: dict[tuple[object, ...], Finding] = {}
     for finding in of_groups:
         known.setdefault((finding.rule, finding.path, finding.message), finding)
-    return [*site.findings, *_one_of_each(known.values())], checked
-
-
-def _one_of_each(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """One finding for all groups of what is one thing to write, with the places of the others."""
-    same: dict[str, list[Finding]] = {}
-    for finding in findings:
-        if finding.rule in _OF_ALL_GROUPS:
-            same.setdefault(finding.rule, []).append(finding)
-        else:
-            yield finding
-    for first, *others in same.values():
-        related = [Related(other.message, other.path) for other in others]
-        nodes = dict.fromkeys(node for each in (first, *others) for node in each.nodes)
-        yield replace(first, related=(*first.related, *related), nodes=tuple(nodes))
-
-
-# What the nodes' memory is, is one question, however many groups would not fit in less.
-_OF_ALL_GROUPS = ("SG537",)
+    return [*site.findings, *known.values()], checked
 
 
 @cache
@@ -337,9 +339,9 @@ class _Facts:
     def get(self, name: str) -> object:
         return getattr(self if name in _OWN else self.declaration, name)
 
-    def complete(self, group: DeclaredGroup | None = None) -> CompleteDeclaration | None:
-        """The complete declaration of the site or of a group, if nothing is missing."""
-        return complete(self.declaration, self.fabric, self.sources or {}, self.fit, group)
+    def complete(self, group: DeclaredGroup | None = None) -> CompletePart | None:
+        """The complete declaration of a site of one engine or of a group, if nothing is missing."""
+        return complete_part(self.declaration, self.fabric, self.sources or {}, self.fit, group)
 
     @cached_property
     def fit(self) -> Fit | None:
@@ -394,11 +396,13 @@ class _Facts:
         Unknown while the groups are invalid.
         """
         declared = self.declaration
-        if declared.groups is None or declared.nodes is None:
-            is_unknown = declared.nodes is not None and GROUPS in self.document.data
-            return None if is_unknown else declared.nodes
-        wanted = {name for group in declared.groups if len(group.nodes) > 1 for name in group.nodes}
+        if declared.nodes is None or (declared.groups is None and self.document.data.get(GROUPS)):
+            return None
+        groups = declared.groups or ()
+        wanted = {name for group in groups if len(group.nodes) > 1 for name in group.nodes}
         wanted |= {end.name for cable in declared.cabling or () for end in cable.endpoints}
+        if not groups and (declared.serves or not wanted):
+            return declared.nodes
         return tuple(node for node in declared.nodes if node.name in wanted)
 
     @cached_property

@@ -1,7 +1,7 @@
 """Rules about cables: whether their ends exist, and whether they form the topology."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from string import digits
 
 from generator.diagnostics import (
@@ -18,7 +18,16 @@ from generator.diagnostics import (
     removal,
     replacements,
 )
-from generator.fabric.topologies import PAIRS, SINGLE, SWITCH, TOPOLOGIES, likely, without_a_switch
+from generator.fabric.nccl import ROUTED_FROM
+from generator.fabric.topologies import (
+    MIXED,
+    PAIRS,
+    SINGLE,
+    SWITCH,
+    TOPOLOGIES,
+    likely,
+    without_a_switch,
+)
 from generator.fabric.topologies.kind import Pair, TopologyKind
 from generator.hardware import DAC_REACH_M, HALVES, PORT_NAMES, PORTS, Half
 from generator.rules.nodes import Nodes, named
@@ -171,10 +180,18 @@ def _meant_port(port: str) -> str:
     return meant if meant in PORT_NAMES else ""
 
 
+def meant(end: Endpoint, names: Collection[str]) -> str:
+    """The node that a misspelt end of a cable means; its own name if it is a switch."""
+    near = all_nearest(end.name, names) if end.port in PORT_NAMES else []
+    return end.name if end.name in names or not near else near[0]
+
+
 def _strangers(cable: DeclaredCable, names: set[str], topology: Topology) -> list[Endpoint]:
     """The ends that should be nodes and are not; with a switch, one end is the switch's own."""
     strangers = [end for end in cable.endpoints if end.name not in names]
-    if not TOPOLOGIES[topology.kind].switched:
+    if topology.kind == MIXED:
+        strangers = [end for end in strangers if len(strangers) > 1 or meant(end, names) in names]
+    elif not TOPOLOGIES[topology.kind].switched:
         return strangers
     if len(strangers) < 2:
         return []
@@ -313,23 +330,26 @@ def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterato
     """
     kind = TOPOLOGIES[topology.kind]
     count, in_groups = len(joined), "groups" in document.data
-    if kind.groups_alone and not in_groups:
+    if kind.groups_alone and topology.is_stated and "engine" in document.data and not in_groups:
         yield Fault(
             f"'{topology.kind}' is for groups of nodes, and there are none",
             ("topology", "kind"),
             f"write {listed(repr(f'kind: {name}') for name in likely(count))}, or 'groups'",
         )
         return
-    if kind.fewest <= count <= kind.most or (in_groups and not count and kind.most == 1):
+    if kind.fewest <= count <= kind.most or not (count or topology.is_stated):
+        return
+    if in_groups and not count and kind.most == 1:
         return
     fitting = [*likely(count), *([PAIRS] if in_groups and count > 2 else [])] if count else [SINGLE]
     yield Fault(
         f"'{topology.kind}' is for {_count(kind.fewest, kind.most)}, and there {_are(count)}"
         f"{' that cables join' if in_groups else ''}",
-        ("topology", "kind"),
+        ("topology", "kind") if topology.is_stated else ("cabling",),
         f"write {listed(repr(f'kind: {name}') for name in fitting)}",
+        at_key=not topology.is_stated,
         related=(Related("the nodes", ("nodes",)),),
-        proposals=replacements(("topology", "kind"), fitting),
+        proposals=replacements(("topology", "kind"), fitting) if topology.is_stated else (),
     )
 
 
@@ -457,8 +477,9 @@ def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
     if not cabling:
         yield Fault(
             "no cable joins the nodes and the switch",
-            ("topology", "kind"),
+            ("topology", "kind") if topology.is_stated else ("nodes",),
             f"add 'cabling:' with '- endpoints: [{joined[0].name}:p0, SWITCH:PORT]' for each node",
+            at_key=not topology.is_stated,
         )
         return
     names = _names(joined)
@@ -475,59 +496,6 @@ def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
                 (*node.path, "name"),
                 f"add '- endpoints: [{node.name}:{port or 'p0'}, {switch or 'SWITCH'}:PORT]' "
                 "to cabling",
-            )
-
-
-@shape_rule("SG217", unless=_INVALID_CABLING + " SG207 SG208")
-def uneven_switch_ports(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """All nodes on a switch use the same ports.
-
-    p0 of one node shares no subnet with p1 of another.
-
-    Source: NVIDIA's cluster setup, which refuses nodes whose sets of ports differ.
-
-    Bad:
-        topology:
-          kind: switch
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, switch:1]
-          - endpoints: [spark2:p1, switch:2]
-
-    Good:
-        topology:
-          kind: switch
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, switch:1]
-          - endpoints: [spark2:p0, switch:2]
-    """
-    if not TOPOLOGIES[topology.kind].switched:
-        return
-    ports: dict[str, set[str]] = {node.name: set() for node in joined}
-    cabled = [end for ends in _node_ends(joined, cabling) for end in ends]
-    for end in cabled:
-        ports[end.name].add(end.port)
-    usual = Counter(frozenset(own) for own in ports.values()).most_common(1)[0][0]
-    for end in cabled:
-        if ports[end.name] != usual and end.port not in usual:
-            yield Fault(
-                f"{end} is cabled, and {listed(sorted(usual), 'and')} on the other nodes",
-                end.path,
-                "use the same ports on every node of a switch",
-            )
-    for node in joined:
-        if missing := usual - ports[node.name]:
-            if ports[node.name] - usual:
-                continue
-            yield Fault(
-                f"{node.name} does not cable {listed(sorted(missing), 'and')}, as the others do",
-                (*node.path, "name"),
-                "use the same ports on every node of a switch",
             )
 
 
@@ -561,7 +529,7 @@ def missing_cable(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterat
     elif cabling:
         yield from _apart(kind, names, cabling)
     elif pairs:
-        yield _no_cables(pairs, "p0" if kind.same_port else "p1")
+        yield _no_cables(pairs, "p0" if kind.same_port else "p1", topology)
 
 
 def _joined(cable: DeclaredCable) -> Pair:
@@ -569,16 +537,17 @@ def _joined(cable: DeclaredCable) -> Pair:
     return first.name, second.name
 
 
-def _no_cables(pairs: Sequence[Pair], port: str) -> Fault:
+def _no_cables(pairs: Sequence[Pair], port: str, topology: Topology) -> Fault:
     """The fault of a site without cables; `port` is the far end of a cable that starts at p0."""
     cables: Data = [{"endpoints": [f"{a}:p0", f"{b}:{port}"]} for a, b in pairs]
     (a, b), *others = pairs
     return Fault(
         "no cables join the nodes" if others else f"no cable joins {a} and {b}",
-        ("topology", "kind"),
+        ("topology", "kind") if topology.is_stated else ("nodes",),
         f"add 'cabling:' with a cable from p0 of each node to {port} of the next"
         if others
         else f"add 'cabling: [{{endpoints: [{a}:p0, {b}:{port}]}}]'",
+        at_key=not topology.is_stated,
         proposals=((Add(("cabling",), cables, after="nodes"),),),
         unsafe=True,
         nodes=() if others else (a, b),
@@ -637,14 +606,15 @@ def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Iterator[Fault]:
         used |= {first, second}
 
 
-@shape_rule("SG210", unless=_INVALID_CABLING + " SG208 SG209")
+@shape_rule("SG210", Severity.WARNING, unless=_INVALID_CABLING + " SG208 SG209")
 def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """Each cable of a ring goes from p0 of one node to p1 of the next.
+    """Each cable of a ring of three goes from p0 of one node to p1 of the next.
 
-    Only this closes a ring of three with all nodes wired alike, and it is the only wiring that
-    NVIDIA's setup accepts.
+    It is the only wiring that NVIDIA's setup accepts. By NCCL's source, any ports are right if they
+    are merged and chosen by subnet, as sparkgen sets it; but somebody reported that such a ring did
+    not work, and nobody that one did. Waive this if it works for you.
 
-    Source: NVIDIA, "Connect three Sparks".
+    Source: NVIDIA, "Connect three Sparks"; NCCL 2.30.7, `ncclIbFindDevBySubnet`; luxingcom/aicad#1.
 
     Bad:
         topology:
@@ -683,6 +653,8 @@ def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
                 if end.name == node
             ),
         ),
+        # Only the machines show where a cable is plugged in.
+        unsafe=True,
     )
 
 
@@ -745,10 +717,18 @@ def redundant_second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fau
             yield Fault(
                 "a second cable between two nodes brings no speed",
                 (*cable.path, "endpoints"),
-                "take it out: one cable carries all that a node's PCIe links do",
+                "take it out: one cable carries all that a node's PCIe links do"
+                f"{_CROSSED if _is_crossed(cable) else ''}",
                 related=(Related("the first cable", (*known.path, "endpoints")),),
                 proposals=removal(cable.path),
             )
+
+
+_CROSSED = f", and NCCL before {ROUTED_FROM} can't tell the ports of crossed ones apart"
+
+
+def _is_crossed(cable: DeclaredCable) -> bool:
+    return len({end.port for end in cable.endpoints}) == 2
 
 
 @rule("SG221")

@@ -11,6 +11,7 @@ from generator.derive import environment
 from generator.derive.serving import engine_of
 from generator.diagnostics import KeyPath, Related, Severity, listed, removal, replacements, slips
 from generator.fabric.addressing import Fabric
+from generator.fabric.nccl import ROUTED_FROM, connections
 from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.registry import Fault, rule
 from generator.site import Rank
@@ -23,12 +24,13 @@ from generator.sitefile.source import Document, Plain, value_at
 SUBNET_AWARE_NCCL = (2, 30, 7)
 
 
-@rule("SG401", unless="SG203 SG208")
-def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
-    """A ring needs NCCL 2.30.7 or newer.
+@rule("SG401", unless="SG203 SG208 SG219 SG301 SG305 SG308 SG311 SG316")
+def ring_needs_nccl(engine: DeclaredEngine, fabric: Fabric, topology: Topology) -> Iterator[Fault]:
+    """A ring needs NCCL 2.30.7 or newer, and so do other nodes whose ports differ.
 
     From that version on, it chooses the port whose subnet the peer is on; older versions do not,
-    and hang or fail at `ibv_modify_qp`. A patched build may handle this differently: `nccl:
+    and hang or fail at `ibv_modify_qp`. Two crossed cables need it, too, and nodes with different
+    numbers of ports on a switch. A patched build may handle this differently: `nccl:
     {version: ..., patched: true}`.
 
     The version is that of the library the engine loads: ncclGetVersion of `libnccl.so.2`, for which
@@ -48,22 +50,23 @@ def ring_needs_nccl(engine: DeclaredEngine, topology: Topology) -> Iterator[Faul
         engine:
           nccl: 2.30.7
     """
-    needed = TOPOLOGIES[topology.kind].nccl
-    uses_nccl = ENGINE_TRAITS[engine.name].uses_nccl
-    if needed is None or engine.nccl_patched or not uses_nccl:
+    is_routed = connections(fabric, topology.rdma_halves).is_routed
+    if not is_routed or engine.nccl_patched or not ENGINE_TRAITS[engine.name].uses_nccl:
         return
     if engine.nccl is None:
+        if TOPOLOGIES[topology.kind].reaches_all:
+            return
         yield Fault(
-            f"a {topology.kind} needs NCCL {needed}, and 'engine' does not say what the image has",
+            f"this cabling needs NCCL {ROUTED_FROM}, and 'engine' does not say what the image has",
             ("engine",),
             "write 'nccl: VERSION', as ncclGetVersion of the image's libnccl.so.2 says it",
             at_key=True,
         )
-    elif release(engine.nccl) < release(needed):
+    elif release(engine.nccl) < release(ROUTED_FROM):
         yield Fault(
-            f"NCCL {engine.nccl} can't tell a {topology.kind}'s ports apart",
+            f"NCCL {engine.nccl} can't tell the ports of this cabling apart",
             ("engine", "nccl"),
-            f"use an image with NCCL {needed}, the first that can, or newer",
+            f"use an image with NCCL {ROUTED_FROM}, the first that can, or newer",
         )
 
 
@@ -84,6 +87,7 @@ def derived_variables(
         topology,
         engine_of(engine, nodes, head, fabric.interfaces[nodes[0].name]),
         hub="",
+        more=connections(fabric, topology.rdma_halves).settings,
     )
     return {name: value for group in groups for name, value in group.values.items()}
 
@@ -160,7 +164,7 @@ def values_that_ray_copies(
         return
     controls = control_planes(nodes, fabric, topology)
     values = [
-        environment.nccl(topology, len(nodes), fabric.interfaces[node.name], control)
+        environment.nccl(topology, fabric.interfaces[node.name], control)
         | _copied_by_ray(engine.environment.on(node.name))
         for node, control in zip(nodes, controls, strict=True)
     ]

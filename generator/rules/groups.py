@@ -6,6 +6,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Related, Severity, listed, removal, replacements
 from generator.fabric.addressing import Fabric
 from generator.fabric.groups import Group, gap, groups
+from generator.fabric.nccl import connections
 from generator.fabric.topologies import TOPOLOGIES
 from generator.fabric.topologies.kind import Pair
 from generator.fit.requested import context_ranks
@@ -31,8 +32,7 @@ def _names(nodes: Nodes) -> list[str]:
 
 def _has_strangers(nodes: Nodes, fabric: Fabric, topology: Topology) -> bool:
     """Whether some nodes can't reach each other over the fabric."""
-    pairs = len(nodes) * (len(nodes) - 1) // 2
-    return not TOPOLOGIES[topology.kind].reaches_all and len(fabric.pairs) < pairs
+    return connections(fabric, topology.halves).have_strangers
 
 
 def _all_groups(engine: DeclaredEngine, model: DeclaredModel) -> list[Group]:
@@ -95,8 +95,17 @@ def group_without_cables(
         return
     group, (a, b) = broken
     members = [names[rank] for rank in group.ranks]
-    message = f"the {group.kind} group {listed(members, 'and')} has no cable from {a} to {b}"
     along = TOPOLOGIES[topology.kind].order(names, fabric.pairs)
+    if not along:
+        yield Fault(
+            f"NCCL makes a ring of {listed(members, 'and')}, and no cable joins {a} and {b}",
+            ("nodes",),
+            "add one, or make groups of nodes that cables join in a ring, on a switch or in pairs",
+            at_key=True,
+            nodes=tuple(members),
+        )
+        return
+    message = f"the {group.kind} group {listed(members, 'and')} has no cable from {a} to {b}"
     orders = [order for order in _orders(along) if not _broken(order, found, fabric.pairs)]
     if orders:
         fault = _listed_otherwise(message, orders[0])

@@ -106,11 +106,9 @@ def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
                 )
 
 
-@rule("SG242", unless="SG201 SG203 SG241")
+@rule("SG242", Severity.NOTE, unless="SG201 SG203 SG241")
 def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
-    """Every node serves in a group.
-
-    A bundle sets up nodes for serving; a node without an engine needs none of it.
+    """A node outside all groups is idle: it gets its network and services, and no engine.
 
     Bad:
         nodes:
@@ -128,13 +126,15 @@ def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
             nodes: [spark1]
     """
     members = {name for group in groups for name in group.nodes}
-    for node in nodes:
-        if node.name not in members:
-            yield Fault(
-                f"{node.name} is in no group",
-                (*node.path, "name"),
-                "write it into one, or take the node out",
-            )
+    idle = [node.name for node in nodes if node.name not in members]
+    if groups and idle:
+        yield Fault(
+            f"no engine runs on {listed(idle, 'and')}, in no group: the network alone is set up",
+            ("groups",),
+            "write a group of them to serve there",
+            at_key=True,
+            nodes=tuple(idle),
+        )
 
 
 @rule("SG243", unless="SG240")
@@ -238,19 +238,18 @@ def group_without_a_cable(groups: Groups, topology: Topology, fabric: Fabric) ->
             nodes: [spark3, spark4]
     """
     for group in _with_nodes(groups):
-        if group_kind(topology, fabric, group.nodes):
+        if group_kind(fabric, group.nodes):
             continue
         inside = set(group.nodes)
         joined = [pair for pair in fabric.pairs if inside.issuperset(pair)]
         missing = next((p for p in combinations(group.nodes, 2) if not _is_joined(p, joined)), None)
-        if joined and len(group.nodes) > 2:
-            message = f"the cables between {named(group.nodes)} are an open chain"
-            help_text = "a group is all nodes of a ring, two neighbors, or one node"
-        else:
-            a, b = missing or (group.nodes[0], group.nodes[-1])
-            message = f"no cable joins {a} and {b}"
-            help_text = "put nodes into a group that a cable joins"
-        yield Fault(message, (*group.path, "nodes"), help_text, nodes=tuple(group.nodes))
+        a, b = missing or (group.nodes[0], group.nodes[-1])
+        yield Fault(
+            f"no cable joins {a} and {b}",
+            (*group.path, "nodes"),
+            "put nodes into a group that a cable joins",
+            nodes=tuple(group.nodes),
+        )
 
 
 def _is_joined(pair: tuple[str, ...], joined: Sequence[tuple[str, str]]) -> bool:

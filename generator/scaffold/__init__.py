@@ -11,7 +11,7 @@ from generator.catalogs.advice import advised_flags, advised_parsers
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.engines.traits import Start
 from generator.diagnostics import listed, weight
-from generator.fabric.topologies import TOPOLOGIES
+from generator.fabric.topologies import SWITCH, TOPOLOGIES
 from generator.hardware import PORTS, RJ45
 from generator.pipeline import Reading, read_site
 from generator.records import record, replace
@@ -117,7 +117,8 @@ def kind_of(discovered: Mapping[str, Discovery]) -> str:
     for name, kind in TOPOLOGIES.items():
         if len(discovered) <= kind.usual:
             return name
-    raise ScaffoldError(f"{len(discovered)} nodes; a {name} takes up to {kind.most}")
+    most = TOPOLOGIES[SWITCH].most
+    raise ScaffoldError(f"{len(discovered)} nodes; a {SWITCH} takes up to {most}")
 
 
 def _best(plan: Plan, file: str) -> tuple[str, Reading]:

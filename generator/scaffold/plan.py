@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from ipaddress import IPv4Network
 
+from generator.fabric.nccl import ROUTED_FROM
 from generator.fabric.topologies import TOPOLOGIES
 from generator.fabric.topologies.kind import TopologyKind
 from generator.records import record
@@ -107,6 +108,11 @@ class Plan:
         count = len(self.nodes)
         serves = "serves" if count == 1 else "serve"
         return f"{self.topology.description(count)} that {serves} {self.model}"
+
+    @property
+    def nccl(self) -> str:
+        """The oldest NCCL that works, empty if any does."""
+        return "" if self.topology.reaches_all else ROUTED_FROM
 
     @property
     def topology(self) -> TopologyKind:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from generator.catalogs.advisories import Advisory
 from generator.diagnostics import KeyPath
 from generator.fabric.addressing import Cable, Port, SwitchPort
+from generator.fabric.nccl import ROUTED_FROM
 from generator.fabric.topologies import TOPOLOGIES
 from generator.fabric.topologies.kind import TopologyKind
 from generator.fit.assessment import Fit
@@ -130,6 +131,8 @@ class Site:
         renderer=Origin("topology.renderer"),
         switches=Origin("cabling", "what cables connect to besides the nodes"),
         topology=Origin("topology.kind"),
+        is_tested=Origin("nodes groups", "the test is a ring of all nodes"),
+        needed_nccl=Origin("cabling", "the first that chooses a port by subnet"),
         start_order=Origin("nodes", "workers before the head"),
         test_nccl=Origin("engine.nccl"),
         address=Origin("services.gateway services.proxy nodes"),
@@ -298,6 +301,19 @@ class Site:
     def has_fabric(self) -> bool:
         """Whether nodes are connected by QSFP cables."""
         return bool(self.cables)
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether NCCL's test can connect all of its nodes: not different groups, or a chain."""
+        is_whole = self.serving is not None or not self.topology.groups_alone
+        is_cabled = all(node.interfaces for node in self.nodes)
+        return not self.groups and bool(self.workers) and is_whole and is_cabled
+
+    @property
+    def needed_nccl(self) -> str:
+        """The oldest NCCL that can tell the ports of its nodes apart, empty if any works."""
+        routed = any("NCCL_IB_SUBNET_AWARE_ROUTING" in node.nccl for node in self.nodes)
+        return ROUTED_FROM if routed else ""
 
     @property
     def both_halves(self) -> bool:

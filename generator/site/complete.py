@@ -7,7 +7,7 @@ from generator.diagnostics import KeyPath
 from generator.fabric.addressing import Fabric
 from generator.fit.assessment import Fit
 from generator.models.architecture import source_of
-from generator.records import record, replace
+from generator.records import record, replace, values
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import (
     Declaration,
@@ -26,38 +26,22 @@ from generator.sitefile.lock import Lock
 class CompleteDeclaration:
     """The sections of a site file; rules may still have found faults in them.
 
-    `source` is the model's Hugging Face id, or its folder on the nodes; `commits` are those that a
-    lock has for repositories, and `pins` its images by name. `sources` are the files that the site
-    file names beside it, and `memory` is how the model fits the nodes.
-
-    A site of `groups` has the model and engine of the first one; each group has a name, and a
-    `place` in the site file where its model and engine are written. `alternatives` are those that
-    take turns with it in one `slot`, and `is_active` marks the one that runs.
+    `pins` are a lock's images by name. A site of several engines has a part for each in its
+    `groups`; one of one engine is a part itself.
     """
 
     identity: Identity
     nodes: tuple[DeclaredNode, ...]
     topology: Topology
     fabric: Fabric
-    model: DeclaredModel
-    source: str
-    engine: DeclaredEngine
     services: Mapping[str, Settings]
-    sources: Mapping[str, Source]
-    memory: Fit | None
-    commits: Mapping[str, str] = {}
-    pins: Mapping[str, str] = {}
-    group: str = ""
-    groups: "tuple[CompleteDeclaration, ...]" = ()
-    place: KeyPath = ()
-    slot: str = ""
-    alternatives: tuple[str, ...] = ()
-    is_active: bool = True
+    groups: "tuple[CompletePart, ...]"
+    pins: Mapping[str, str]
 
     @property
-    def parts(self) -> "tuple[CompleteDeclaration, ...]":
-        """The declarations that serve a model each: the groups, or else the site itself."""
-        return self.groups or (self,)
+    def parts(self) -> "tuple[CompletePart, ...]":
+        """What serves a model each: the groups, or else the site itself if it has an engine."""
+        return self.groups
 
     @property
     def images(self) -> tuple[tuple[str, KeyPath], ...]:
@@ -72,8 +56,45 @@ class CompleteDeclaration:
     @property
     def downloads(self) -> tuple[tuple[str, str, KeyPath], ...]:
         """What engines need from the hub: repository, revision, and the path that names it."""
-        if self.groups:
-            return tuple({e[:2]: e for g in reversed(self.groups) for e in g.downloads}.values())
+        return tuple({e[:2]: e for part in reversed(self.parts) for e in part.fetched}.values())
+
+    def locked(self, lock: Lock) -> "CompleteDeclaration":
+        """The declaration with the lock's images and commits in place of names."""
+        groups = tuple(group.locked(lock) for group in self.groups)
+        return replace(self, groups=groups, pins=_pins(lock))
+
+
+@record
+class CompletePart(CompleteDeclaration):
+    """Nodes that serve a model together: a group, or all nodes of a site.
+
+    `source` is the model's Hugging Face id, or its folder on the nodes; `commits` are those that a
+    lock has for repositories. `sources` are the files that the site file names beside it, and
+    `memory` is how the model fits the nodes. A group has a name, and a `place` in the site file
+    where its model and engine are written. `alternatives` are those that take turns with it in one
+    `slot`, and `is_active` marks the one that runs.
+    """
+
+    model: DeclaredModel
+    source: str
+    engine: DeclaredEngine
+    sources: Mapping[str, Source]
+    memory: Fit | None
+    commits: Mapping[str, str] = {}
+    group: str = ""
+    place: KeyPath = ()
+    slot: str = ""
+    alternatives: tuple[str, ...] = ()
+    is_active: bool = True
+
+    @property
+    def parts(self) -> "tuple[CompletePart, ...]":
+        """Itself."""
+        return (self,)
+
+    @property
+    def fetched(self) -> tuple[tuple[str, str, KeyPath], ...]:
+        """What its engine needs from the hub."""
         if self.model.file:
             return ()
         revision = self.model.revision or DEFAULT_REVISION
@@ -84,66 +105,64 @@ class CompleteDeclaration:
             found.append((drafts.checkpoint, DEFAULT_REVISION, path))
         return tuple(entry for entry in found if not entry[0].startswith("/"))
 
-    def locked(self, lock: Lock) -> "CompleteDeclaration":
-        """The declaration with the lock's images and commits in place of names."""
+    def locked(self, lock: Lock) -> "CompletePart":
+        """The part with the lock's image and commits in place of names."""
         image = lock.image(self.engine.image)
         engine = replace(self.engine, image=image.pinned) if image else self.engine
-        commits = {name: lock.commit(name, revision) for name, revision, _ in self.downloads}
+        commits = {name: lock.commit(name, revision) for name, revision, _ in self.fetched}
         known = {name: commit for name, commit in commits.items() if commit}
-        groups = tuple(group.locked(lock) for group in self.groups)
-        pins = {image.image: image.pinned for image in lock.images}
-        return replace(self, engine=engine, commits=known, pins=pins, groups=groups)
+        return replace(self, engine=engine, commits=known, pins=_pins(lock))
+
+
+def _pins(lock: Lock) -> Mapping[str, str]:
+    return {image.image: image.pinned for image in lock.images}
 
 
 # The branch that is downloaded if a site names none.
 DEFAULT_REVISION = "main"
 
 
-def of_groups(
-    declared: Declaration, fabric: Fabric | None, groups: Sequence[CompleteDeclaration]
-) -> CompleteDeclaration | None:
-    """The declaration of a site of groups, whose own declarations are complete."""
-    if not groups or declared.nodes is None or declared.topology is None or fabric is None:
-        return None
-    return replace(
-        groups[0],
-        place=(),
-        slot="",
-        alternatives=(),
-        is_active=True,
-        nodes=declared.nodes,
-        topology=declared.topology,
-        fabric=fabric,
-        services=declared.services or {},
-        group="",
-        groups=tuple(groups),
-    )
-
-
 def complete(
-    declared: Declaration,
-    fabric: Fabric | None,
-    sources: Mapping[str, Source],
-    memory: Fit | None,
-    group: DeclaredGroup | None = None,
+    declared: Declaration, fabric: Fabric | None, groups: Sequence[CompletePart] = ()
 ) -> CompleteDeclaration | None:
-    """The declaration if nothing is missing; `fabric` is None if the cabling is not valid."""
+    """The declaration of a network or of groups; None if something is missing.
+
+    `fabric` is None if the cabling is not valid.
+    """
     if declared.identity is None or declared.topology is None or fabric is None:
         return None
-    if declared.nodes is None or declared.model is None or declared.engine is None:
-        return None
-    source = source_of(declared.model)
-    if source is None or declared.services is None:
+    if declared.nodes is None or declared.services is None:
         return None
     return CompleteDeclaration(
         identity=declared.identity,
         nodes=declared.nodes,
         topology=declared.topology,
         fabric=fabric,
+        services=declared.services,
+        groups=tuple(groups),
+        pins={},
+    )
+
+
+def complete_part(
+    declared: Declaration,
+    fabric: Fabric | None,
+    sources: Mapping[str, Source],
+    memory: Fit | None,
+    group: DeclaredGroup | None = None,
+) -> CompletePart | None:
+    """The declaration of a group, or of a site with one engine; None if something is missing."""
+    whole = complete(declared, fabric)
+    if whole is None or declared.model is None or declared.engine is None:
+        return None
+    source = source_of(declared.model)
+    if source is None:
+        return None
+    return CompletePart(
+        **values(whole),
         model=declared.model,
         source=source,
         engine=declared.engine,
-        services=declared.services,
         sources=sources,
         memory=memory,
         **(_of(group) if group else {}),

@@ -29,6 +29,8 @@ def conforms(data: Mapping[Any, Any], schema: Mapping[str, Rules]) -> bool:
         return False
     needless: set[str] = set()
     for key in data:
+        if any(other not in data for other in _listed(schema[key].get("dependencies", ()))):
+            return False
         others = _listed(schema[key].get("excludes", ()))
         if any(other in data for other in others):
             return False
@@ -86,6 +88,7 @@ _CHECKS: Mapping[str, Callable[[Any, Any], bool]] = {
     "meta": _elsewhere,
     "required": _elsewhere,
     "excludes": _elsewhere,
+    "dependencies": _elsewhere,
     "allowed": _is_allowed,
     "min": lambda least, value: _is_between(least, value, value),
     "max": lambda most, value: _is_between(value, value, most),

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from generator.catalogs.speculation import canonical
 from generator.diagnostics import Add, Finding, KeyPath, nearest
-from generator.hardware import VISIBLE_GIB
+from generator.hardware import HALVES, VISIBLE_GIB
 from generator.origin import Origin, origins
 from generator.records import record, replace
 from generator.settings.environment import Environment, OfNode, Written
@@ -56,6 +56,8 @@ class Management:
 class DeclaredNode:
     """One node; `host` is its host number in every fabric subnet, `visible_gib` in GiB.
 
+    `halves` are those of its ports that are used, None if the topology decides.
+
     `measured` is true if the site file states the visible memory; otherwise the lower of two known
     counts is assumed.
     """
@@ -68,6 +70,7 @@ class DeclaredNode:
     visible_gib: float
     user: str
     os: str | None = None
+    halves: tuple[int, ...] | None = None
     measured: bool = True
     env: Written = Written()
     model_path: str | None = None
@@ -105,6 +108,13 @@ class DeclaredCable:
     kind: str | None
     length_m: float | None
     label: str | None
+    halves: tuple[int, ...] | None = None
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The names at both ends."""
+        first, second = self.endpoints
+        return first.name, second.name
 
     @property
     def path(self) -> KeyPath:
@@ -133,7 +143,10 @@ class DeclaredSwitch:
 
 @record
 class Topology:
-    """How the nodes are connected; `mtu` and `control_plane` are None if the kind decides."""
+    """How the nodes are connected; `mtu` and `control_plane` are None if the kind decides.
+
+    If the kind is not written, which is the case unless `is_stated`, it is what the cables form.
+    """
 
     kind: str
     subnet_pool: IPv4Network
@@ -145,6 +158,12 @@ class Topology:
     uplinks: tuple[Endpoint, ...]
     routes: bool
     switches: tuple[DeclaredSwitch, ...]
+    is_stated: bool = True
+
+    def halves_at(self, cable: DeclaredCable, nodes: Iterable[DeclaredNode]) -> tuple[int, ...]:
+        """The halves that are used at the ends of a cable: those that all of them have."""
+        own = (self.halves, cable.halves, *(node.halves for node in nodes))
+        return min((each for each in own if each is not None), key=len)
 
 
 @record
@@ -431,7 +450,8 @@ class Declaration:
     """The sections of a site file; one in which the schema found errors is None.
 
     `services` has the requested services, with the settings of each. `calibration` is the path of a
-    file of measurements, empty if there is none.
+    file of measurements, empty if there is none. A site that does not say what it `serves` is a
+    network; its model, its engine and its groups are None.
     """
 
     identity: Identity | None
@@ -444,6 +464,7 @@ class Declaration:
     waivers: tuple[Waiver, ...] | None
     calibration: str = ""
     groups: tuple[DeclaredGroup, ...] | None = None
+    serves: bool = True
 
     def of_group(self, group: DeclaredGroup) -> "Declaration":
         """The sections as the group sees them; nodes and cables keep their places."""
@@ -479,9 +500,12 @@ class Declaration:
 
 
 _OPTIONAL = {
-    *("defaults", "cabling", "fit", "services", "waivers"),
+    *("defaults", "cabling", "topology", "fit", "services", "waivers"),
     *("user", "description", "requires"),
 }
+
+
+_SERVED = ("model", "engine", GROUPS)
 
 
 def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration:
@@ -497,13 +521,14 @@ def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration
         identity=_identity(data) if valid("name", "description", "requires") else None,
         nodes=nodes,
         cabling=_cabling(data.get("cabling", ())) if valid("cabling") else None,
-        topology=_topology(data["topology"]) if valid("topology") else None,
+        topology=_topology(data.get("topology", {})) if valid("topology") else None,
         model=_model(data["model"]) if valid("model") else None,
         engine=engine.on(nodes) if engine and nodes else engine,
         services=_services(data.get("services", {})) if valid("services") else None,
         waivers=tuple(map(_waiver, data.get("waivers", ()))) if valid("waivers") else None,
         calibration=data.get("fit", {}).get("calibration", "") if valid("fit") else "",
-        groups=_groups(data[GROUPS]) if valid(GROUPS) else None,
+        groups=_groups(data[GROUPS]) if valid(GROUPS) and data[GROUPS] else None,
+        serves=any(key in invalid or data.get(key) for key in _SERVED),
     )
 
 
@@ -524,7 +549,8 @@ def _invalid(findings: Iterable[Finding]) -> set[str | int | None]:
     edits = (edit for f in found for proposal in f.proposals for edit in proposal)
     paths = [f.path for f in found] + [edit.path for edit in edits if isinstance(edit, Add)]
     misspelt = (str(path[0]) for path in paths if len(path) == 1)
-    return {path[0] for path in paths} | {nearest(word.lower(), _OPTIONAL) for word in misspelt}
+    known = [*_OPTIONAL, *_SERVED]
+    return {path[0] for path in paths} | {nearest(word.lower(), known) for word in misspelt}
 
 
 def _waiver(item: Mapping[str, Any]) -> Waiver:
@@ -570,6 +596,7 @@ def _node(index: int, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> De
         visible_gib=item.get("visible_gib", VISIBLE_GIB[memory]),
         user=item["user"],
         os=item.get("os"),
+        halves=_halves(item.get("halves")),
         measured="visible_gib" in item,
         env=Written(item.get("env", {})),
         model_path=item.get("model_path"),
@@ -602,18 +629,19 @@ def _cable(index: int, item: Mapping[str, Any]) -> DeclaredCable:
         kind=item.get("kind"),
         length_m=item.get("length_m"),
         label=item.get("label"),
+        halves=_halves(item.get("halves")),
     )
 
 
 def _topology(item: Mapping[str, Any]) -> Topology:
     return Topology(
-        kind=item["kind"],
+        kind=item.get("kind", ""),
         subnet_pool=IPv4Network(item.get("subnet_pool", default("topology.subnet_pool"))),
         mtu=item.get("mtu"),
         control_plane=item.get("control_plane"),
         renderer=item.get("renderer"),
-        halves=_halves(item, "halves"),
-        rdma_halves=_halves(item, "rdma_halves"),
+        halves=_halves(item.get("halves")) or HALVES,
+        rdma_halves=_halves(item.get("rdma_halves")) or HALVES,
         uplinks=tuple(
             _endpoint(text, ("topology", "uplinks", index))
             for index, text in enumerate(item.get("uplinks", ()))
@@ -623,11 +651,12 @@ def _topology(item: Mapping[str, Any]) -> Topology:
             DeclaredSwitch(name, own["model"], own.get("os"))
             for name, own in item.get("switches", {}).items()
         ),
+        is_stated="kind" in item,
     )
 
 
-def _halves(item: Mapping[str, Any], key: str) -> tuple[int, ...]:
-    return (0,) if item.get(key, default(f"topology.{key}")) == "first" else (0, 1)
+def _halves(word: str | None) -> tuple[int, ...] | None:
+    return HALVES[:1] if word == "first" else HALVES if word else None
 
 
 def _groups(items: Sequence[Mapping[str, Any]]) -> tuple[DeclaredGroup, ...]:

@@ -48,7 +48,7 @@ def json_schema() -> JsonSchema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$comment": "Printed by 'sparkgen schema' from sparkgen's own schemas; not to be edited.",
         "title": "sparkgen site file",
-        "description": "One DGX Spark cluster: nodes, cables, model and engine.",
+        "description": "DGX Sparks: nodes, cables, and what they serve.",
         **_without_needs(site),
         "allOf": [*_conditions(), {"if": {"required": ["extends"]}, "else": whole}],
         "$defs": {
@@ -122,7 +122,7 @@ def _needs_of_sections() -> Iterator[JsonSchema]:
     for name, kind in kind_traits().items():
         if kind.groups_alone:
             yield _when("topology", "kind", {"const": name}, {"required": [GROUPS]})
-    yield _either(GROUPS)
+    yield {"dependentRequired": {"model": ["engine"], "engine": ["model"]}}
     served = list(_needs_of_serving())
     yield from served
     yield _of_groups([_either("like"), *served])

@@ -51,7 +51,6 @@ from generator.sitefile.meanings import (
     unwrapped,
     wrapped,
 )
-from generator.sitefile.possible_kinds import possible_kinds
 from generator.sitefile.source import value_at
 from generator.sitefile.text_types import TEXT_HELP, valid_text
 from generator.sitefile.typed_values import as_typed
@@ -60,6 +59,7 @@ from generator.sitefile.validation import is_valid
 UNKNOWN = cerberus.errors.UNKNOWN_FIELD.code
 
 REQUIRED = cerberus.errors.REQUIRED_FIELD.code
+DEPENDENCY = cerberus.errors.DEPENDENCIES_FIELD.code
 
 
 def finding_of(error: Any, path: KeyPath, data: Any) -> Finding:
@@ -68,11 +68,11 @@ def finding_of(error: Any, path: KeyPath, data: Any) -> Finding:
         return _unknown_key(error, path, value_at(data, path[:-1]))
     if error.code == REQUIRED:
         return _missing_key(path, data)
+    if error.code == DEPENDENCY:
+        return _missing_other(path, str(error.constraint))
     if error.rule == "excludes":
         return _excluded(error, path, value_at(data, path[:-1]))
     made = _BY_RULE.get(error.rule, _form_fault)(error, path)
-    if made.rule == "SG108" and path == _TOPOLOGY:
-        return replace(made, help=f"for example {_topology_text(data)}")
     if made.rule == "SG106" and rules_at(path).get("check_with") == "node_name":
         made = _of_a_node(made, error.value, data)
     return made if made.at_key else in_plain_characters(made, error.value)
@@ -158,12 +158,16 @@ def _move(path: KeyPath, home: str, error: Any) -> tuple[Proposal, ...]:
     return ((Remove(path), Add(place, value)),)
 
 
-_TOPOLOGY = ("topology",)
-
-
-def _topology_text(data: Any) -> str:
-    """The topology that the cables form."""
-    return f"'topology: {{kind: {possible_kinds(data)[0]}}}'"
+def _missing_other(path: KeyPath, other: str) -> Finding:
+    """The finding of a model without an engine, or the reverse."""
+    key, example = path[-1], flow_text(smallest_value(rules_at((other,))))
+    return reading_error(
+        "SG102",
+        f"the key '{other}' is missing beside '{key}'",
+        path,
+        at_key=True,
+        help=f"write '{other}: {example}', or take '{key}' out to keep the network alone",
+    )
 
 
 def named_otherwise(path: KeyPath, wanted: str, value: Any) -> Finding:
@@ -192,10 +196,6 @@ def _missing_key(path: KeyPath, data: Any) -> Finding:
     if path[:2] == ("model", "architecture"):
         # Any number here would be a guess.
         help_text = f"write '{key}: N' from the model's config.json, as 'sparkgen model' reads it"
-    elif path == _TOPOLOGY:
-        help_text = f"write {_topology_text(data)}"
-    elif path == ("topology", "kind"):
-        help_text = f"write 'kind: {listed(possible_kinds(data))}'"
     only = rules.get("allowed", ())
     return reading_error(
         "SG102",

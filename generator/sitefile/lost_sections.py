@@ -55,6 +55,9 @@ def is_explained(found: Iterable[Explanation], path: KeyPath) -> bool:
     return any(one.explains(path) for one in found)
 
 
+_WANTED = {"required", "dependencies"}
+
+
 def lost_sections(
     missing: Collection[str], unknown: Iterable[KeyPath], document: Document
 ) -> Iterator[LostSection]:
@@ -63,7 +66,7 @@ def lost_sections(
     twice = {finding.path: finding.span for finding in document.findings if finding.rule == "SG003"}
     strays = [path for path in (*unknown, *twice) if len(path) in (2, 3)]
     # Optional sections are not missed.
-    lost = [name for name in missing if site_schema()[name].get("required")] or [*missing]
+    lost = [name for name in missing if _WANTED & site_schema()[name].keys()] or [*missing]
     for section in missing:
         keys = section_keys().get(section, frozenset())
         own = [path for path in strays if path[-1] in keys]

@@ -120,7 +120,7 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
         if is_valid(path, {pair[1]: Plain(pair[3])}):
             return f"write '{pair[1]}: {pair[3]}', with {missing}", {pair[1]: meant}
     wanted = [key for key in inner if isinstance(inner[key], dict) and inner[key].get("required")]
-    wanted = wanted or [key for key in inner if key in ("name", "node")]
+    wanted = wanted or [key for key in inner if key in ("name", "node", "kind")]
     if isinstance(value, list) and not wanted:
         wanted = [key for key in inner if inner[key].get("type") == "list"]
     if len(wanted) != 1 or "dict" not in types_of(rules):

@@ -18,7 +18,13 @@ from generator.diagnostics import (
 )
 from generator.records import replace
 from generator.sitefile import aliases
-from generator.sitefile.key_faults import REQUIRED, UNKNOWN, finding_of, named_otherwise
+from generator.sitefile.key_faults import (
+    DEPENDENCY,
+    REQUIRED,
+    UNKNOWN,
+    finding_of,
+    named_otherwise,
+)
 from generator.sitefile.key_rules import keys_at, rules_at, section_of, types_of
 from generator.sitefile.lost_sections import LostSection, is_explained, lost_sections
 from generator.sitefile.meanings import several_meant
@@ -79,8 +85,8 @@ def _lost_sections(
 
 
 def _rival(error: Any) -> KeyPath:
-    """The key excluded by the one that an error is about."""
-    if error.rule != "excludes":
+    """The key excluded or needed by the one that an error is about."""
+    if error.rule not in ("excludes", "dependencies"):
         return ()
     return (*error.document_path[:-1], types_of({"type": error.constraint})[0])
 
@@ -102,21 +108,27 @@ def _without_cascades(
     for path, wanted in stand_ins.items():
         yield path, named_otherwise(path, wanted, value_at(data, path))
     explained = {*stand_ins, *((*path[:-1], wanted) for path, wanted in stand_ins.items())}
-    rest = [error for error in flat if tuple(error.document_path) not in explained]
+    rest = [error for error in flat if _place(error) not in explained]
     for error in rest:
-        path = tuple(error.document_path)
+        path = _place(error)
         if any(path[:end] in tagged for end in range(len(path) + 1)):
             continue
         if _is_other_form(error, path, data):
             continue
-        if error.code == REQUIRED:
+        if error.code in (REQUIRED, DEPENDENCY):
             if path[:-1] in unread or _is_called_otherwise(path, unknown.get(path[:-1], [])):
                 continue
             if path in moved:
                 continue
         if error.rule == "nullable" and path in empty:
             continue
-        yield path, finding_of(error, path, data)
+        yield path, finding_of(error, tuple(error.document_path), data)
+
+
+def _place(error: Any) -> KeyPath:
+    """The key that an error is about: the one that is missing, not the one beside it."""
+    path = tuple(error.document_path)
+    return (*path[:-1], error.constraint) if error.code == DEPENDENCY else path
 
 
 def _unknown(errors: Iterable[Any]) -> tuple[dict[KeyPath, list[str]], set[KeyPath]]:
@@ -156,11 +168,12 @@ def _stand_ins(
     missing: dict[KeyPath, list[str]] = {}
     values: dict[KeyPath, list[tuple[str, Any]]] = {}
     for error in errors:
-        *parents, key = error.document_path
-        if error.code == REQUIRED:
-            missing.setdefault(tuple(parents), []).append(str(key))
-        elif error.code == UNKNOWN and not _has_a_meaning(str(key), tuple(parents)):
-            values.setdefault(tuple(parents), []).append((str(key), error.value))
+        place = _place(error)
+        parents, key = place[:-1], place[-1]
+        if error.code in (REQUIRED, DEPENDENCY):
+            missing.setdefault(parents, []).append(str(key))
+        elif error.code == UNKNOWN and not _has_a_meaning(str(key), parents):
+            values.setdefault(parents, []).append((str(key), error.value))
     found: dict[KeyPath, str] = {}
     for parents in missing.keys() & values.keys():
         wanted = [
@@ -211,7 +224,7 @@ def _is_replaced(path: KeyPath, data: Any) -> bool:
 
 def _is_other_form(error: Any, path: KeyPath, data: Any) -> bool:
     """Whether the error is already reported at the model and engine, or at what replaces them."""
-    if error.code == REQUIRED:
+    if error.code in (REQUIRED, DEPENDENCY):
         is_reported = any(key in value_at(data, path[:-1]) for key in _IN_PLACE_OF_BOTH)
         of_both = path[-1] in _OF_BOTH and is_reported
         return path[-1] in _IN_PLACE_OF_BOTH or of_both or _is_replaced(path, data)

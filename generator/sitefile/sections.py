@@ -48,7 +48,9 @@ def _entries(rules: Mapping[str, Any], sections: Mapping[str, Any]) -> dict[str,
 
 def _member(rules: Mapping[str, Any], sections: Mapping[str, Any]) -> Mapping[str, Any]:
     if same_as := rules.get("meta", {}).get("same_as"):
-        return {**sections[same_as], **rules}
+        # What depends on each other in a site is required in a group.
+        own = {key: rule for key, rule in sections[same_as].items() if key != "dependencies"}
+        return {**own, **rules}
     has_members = rules.get("type") == "list" and rules["schema"]["type"] == "dict"
     return _entries(rules, sections) if has_members else rules
 

@@ -287,8 +287,11 @@ class Fabric:
                 yield f"{ip} is on {' and '.join(' '.join(plug) for plug in plugs)}"
 
     def _pairs(self) -> Iterator[tuple[Plug, Plug]]:
+        # A node on a switch may use one half where others use both.
+        addressed = {plug for plug, _ in self._addresses()}
         for a, b in self._connected():
-            yield from zip(_plugs_of(a), _plugs_of(b), strict=True)
+            pairs = zip(_plugs_of(a), _plugs_of(b), strict=True)
+            yield from (pair for pair in pairs if pair[0] in addressed)
 
     def _connected(self) -> Iterator[tuple[Port, Port]]:
         switched: dict[str, set[int]] = defaultdict(set)

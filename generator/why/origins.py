@@ -10,8 +10,8 @@ from typing import Any
 from generator.derive import environment
 from generator.diagnostics import KeyPath
 from generator.engines import ENGINES
+from generator.fabric import nccl
 from generator.fabric.addressing import Cable, FabricInterface, Peer
-from generator.fabric.topologies import TOPOLOGIES
 from generator.origin import Origin, origin_of
 from generator.settings.flags import EngineSettings
 from generator.site import Container, Member, Model, Site
@@ -40,7 +40,7 @@ _PLACE = Origin("nodes", "the rank's own place in the group")
 def variable_origins(site: Site) -> dict[str, Origin]:
     """The origins of the site's variables by name, from its topology, services and all sites."""
     services = (service.NCCL_ORIGINS for service in site.services.values())
-    parts = [environment.ORIGINS, TOPOLOGIES[site.kind].nccl_origins]
+    parts = [environment.ORIGINS, nccl.ORIGINS]
     if part := site.serving:
         parts.append(environment.engine_origins(part.engine.name))
         parts.append(ENGINES[part.engine.name].VARIABLE_ORIGINS)

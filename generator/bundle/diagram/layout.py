@@ -61,7 +61,7 @@ def role(site: Site, node: Node) -> str:
     also = ", gateway" if gateway.is_here(site, node) else ""
     if site.groups:
         slots = dict.fromkeys(part.slot for part, _ in site.parts_of(node.name))
-        return f"{', '.join(slots)}{also}"
+        return f"{', '.join(slots) or 'idle'}{also}"
     return f"rank {node.rank}{', head' if node.is_head else ''}{also}"
 
 

@@ -11,8 +11,9 @@ from generator.on_demand import OnDemand
 from generator.sitefile.sections import choices_at
 from generator.sitefile.topology_kinds import kind_traits
 
-# One node alone, nodes in pairs, and any number of nodes.
-SINGLE, PAIRS, SWITCH = "single", "pairs", "switch"
+SINGLE, DIRECT, PAIRS, RING, SWITCH, MIXED = (
+    *("single", "direct", "pairs", "ring", "switch", "mixed"),
+)
 
 
 def _kind(name: str) -> TopologyKind:

@@ -15,12 +15,6 @@ class Direct(TopologyKind):
     same_port = True
     spare_cables = True
 
-    def group_kind(
-        self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
-    ) -> str | None:
-        """Both nodes."""
-        return "direct" if joined else None
-
     def pairs(self, names: Sequence[str]) -> Sequence[Pair]:
         """Both nodes."""
         first, second = names

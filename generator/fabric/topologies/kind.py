@@ -1,9 +1,8 @@
 """The interface of every kind of topology."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from generator.origin import Origin
 from generator.sitefile.declaration import Plane
 from generator.sitefile.topology_kinds import KindTraits, kind_traits
 
@@ -15,23 +14,18 @@ class TopologyKind(Protocol):
 
     What a kind's name alone tells is in the schema: see `KindTraits`. `mtu`, in bytes, and
     `control_plane` hold unless the site overrides them, the latter only if every node has a
-    management network. `nccl` is the first release of NCCL that works, None if all do. `meaning` is
-    the description in `init`.
+    management network. `meaning` is the description in `init`.
     """
 
     meaning: str
     mtu: int
     control_plane: Plane
-    # Whether a fabric interface reaches all nodes; otherwise NCCL tells a node's ports apart by
-    # subnet.
+    # Whether a fabric interface reaches all nodes.
     reaches_all: bool = True
     # Whether a cable connects the same port of both nodes, and a second one may connect the same
     # two.
     same_port: bool = False
     spare_cables: bool = False
-    nccl: str | None = None
-    # The reason for each variable of `nccl_settings`.
-    nccl_origins: Mapping[str, Origin] = {}
 
     @property
     def _traits(self) -> KindTraits:
@@ -80,31 +74,13 @@ class TopologyKind(Protocol):
         """Nodes whose cables form a closed shape without the others, if any."""
         return ()
 
-    def group_kind(
-        self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
-    ) -> str | None:
-        """The kind that some of a site's nodes form among themselves, None if they form none.
-
-        `joined` are the pairs of them that cables connect, `cabled` all nodes of the site with a
-        cable.
-        """
-        return None
-
     def order(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[str]:
-        """The nodes in cable order; empty if the cables don't connect all of them correctly."""
-        return names
+        """The nodes in the order of a ring of cables; empty if there is no such ring."""
+        return ()
 
     def is_oriented(self, nodes: int) -> bool:
-        """Whether each cable has to go from p0 of a node to p1 of the next."""
+        """Whether each cable should go from p0 of a node to p1 of the next."""
         return False
-
-    def pool_pair(self, cable: int, port: int) -> int:
-        """The pair of the pool's subnets for a cable, by the cable's index and its end's port."""
-        return cable
-
-    def nccl_settings(self, nodes: int, prefix: int) -> dict[str, str]:
-        """NCCL settings specific to the topology; `prefix` is the fabric's prefix length."""
-        return {}
 
     def preparations(self, mtu: int, before: int | None) -> Sequence[str]:
         """What users set up on the fabric before the nodes; `before` is its MTU until then."""

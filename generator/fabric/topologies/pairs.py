@@ -1,8 +1,6 @@
 """Nodes in pairs, each with a cable of its own."""
 
-from collections.abc import Collection, Sequence
-
-from generator.fabric.topologies.kind import Pair, TopologyKind
+from generator.fabric.topologies.kind import TopologyKind
 from generator.sitefile.declaration import Plane
 
 
@@ -18,12 +16,6 @@ class Pairs(TopologyKind):
     mtu = 9000
     control_plane: Plane = "fabric"
     spare_cables = True
-
-    def group_kind(
-        self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
-    ) -> str | None:
-        """Two nodes with a cable form what they would on a site of their own."""
-        return "direct" if len(names) == 2 and joined else None
 
     def bus_bandwidth(self, nodes: int) -> float:
         """NVIDIA's threshold (dgx-spark-playbooks, spark_cluster_setup.py), rounded down."""

@@ -3,14 +3,10 @@
 from collections.abc import Collection, Sequence
 
 from generator.fabric.topologies.kind import Pair, TopologyKind
-from generator.origin import Origin, origins
 from generator.sitefile.declaration import Plane
 
 # In a ring of three, all nodes are neighbors.
 _TRIANGLE = 3
-# The number of address bits that NCCL compares by default (src/transport/net_ib/connect.cc).
-_COMPARED_BITS = 24
-_LAZY = Origin("topology.kind nodes", "otherwise NCCL connects trees at startup, across the ring")
 
 
 class Ring(TopologyKind):
@@ -28,26 +24,6 @@ class Ring(TopologyKind):
     # No fabric interface reaches all peers.
     control_plane: Plane = "management"
     reaches_all = False
-    nccl = "2.30.7"
-    nccl_origins = origins(
-        NCCL_NET_PLUGIN=Origin("topology.kind", "a ring's peers are found by NCCL's own transport"),
-        NCCL_IB_SUBNET_AWARE_ROUTING=Origin("topology.kind", "a ring's peer is behind one port"),
-        NCCL_IB_SUBNET_PREFIX_LEN=Origin("cabling", "NCCL compares 24 bits by default"),
-        NCCL_ALGO=Origin("topology.kind nodes", "a tree would lead to nodes that no cable reaches"),
-        NCCL_RUNTIME_CONNECT=_LAZY,
-        NCCL_CUMEM_ENABLE=_LAZY,
-        NCCL_CUMEM_HOST_ENABLE=Origin(
-            "topology.kind nodes", "containers may not set NUMA policies"
-        ),
-    )
-
-    def group_kind(
-        self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
-    ) -> str | None:
-        """The whole ring, or two neighbors; a longer part of it is an open chain."""
-        if set(names) == set(cabled):
-            return "ring"
-        return "pairs" if len(names) == 2 and joined else None
 
     def pairs(self, names: Sequence[str]) -> Sequence[Pair]:
         """Each node and the next one."""
@@ -83,19 +59,6 @@ class Ring(TopologyKind):
         """Only so are three nodes all alike, and NVIDIA's setup accepts nothing else."""
         return nodes == _TRIANGLE
 
-    def nccl_settings(self, nodes: int, prefix: int) -> dict[str, str]:
-        """A peer is behind one of two ports: NCCL chooses it by subnet, from 2.30.7 on.
-
-        From four nodes on, a tree, or the connections that NCCL makes at startup unless cuMem
-        manages memory, would lead to nodes that no cable reaches (src/init.cc, `runtimeConn`;
-        src/graph/tuning.cc). cuMem for host memory requires NUMA, which a container without
-        SYS_NICE doesn't have (NCCL, "Runtime and MPI issues").
-        """
-        values = {"NCCL_NET_PLUGIN": "none", "NCCL_IB_SUBNET_AWARE_ROUTING": "1"}
-        if prefix != _COMPARED_BITS or nodes > _TRIANGLE:
-            values["NCCL_IB_SUBNET_PREFIX_LEN"] = str(prefix)
-        return values | (_NEIGHBORS_ALONE if nodes > _TRIANGLE else {})
-
     def bus_bandwidth(self, nodes: int) -> float:
         """NVIDIA's threshold for three (dgx-spark-playbooks, spark_cluster_setup.py).
 
@@ -114,13 +77,6 @@ class Ring(TopologyKind):
 
 
 _WORDS = {3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven", 8: "Eight"}
-
-_NEIGHBORS_ALONE = {
-    "NCCL_ALGO": "Ring",
-    "NCCL_RUNTIME_CONNECT": "1",
-    "NCCL_CUMEM_ENABLE": "1",
-    "NCCL_CUMEM_HOST_ENABLE": "0",
-}
 
 
 def _chains(names: Sequence[str], joined: Collection[Pair]) -> list[tuple[str, ...]]:

@@ -1,8 +1,8 @@
 """Nodes on a switch."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from generator.fabric.topologies.kind import Pair, TopologyKind
+from generator.fabric.topologies.kind import TopologyKind
 from generator.sitefile.declaration import Plane
 
 
@@ -13,16 +13,6 @@ class Switch(TopologyKind):
     # Every port of the switch must agree, and this is the default of a switch.
     mtu = 1500
     control_plane: Plane = "fabric"
-
-    def group_kind(
-        self, names: Sequence[str], joined: Collection[Pair], cabled: Collection[str]
-    ) -> str | None:
-        """Any nodes with a cable."""
-        return "switch" if set(names) <= set(cabled) else None
-
-    def pool_pair(self, cable: int, port: int) -> int:
-        """The port's number, whether or not the other port is cabled."""
-        return port
 
     def preparations(self, mtu: int, before: int | None) -> Sequence[str]:
         """Set all ports of the switch to carry what the nodes send."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from generator.catalogs.nccl import LAZY
 from generator.diagnostics import Severity, removal, replacements
 from generator.fabric.addressing import Fabric, Port
+from generator.fabric.nccl import connections
 from generator.fabric.topologies import TOPOLOGIES
-from generator.rules.nodes import Nodes
 from generator.rules.registry import Fault, rule
 from generator.settings.environment import Values
 from generator.sitefile.declaration import DeclaredEngine, Topology
@@ -19,7 +19,7 @@ _TRIANGLE = 3
 
 @rule("SG431", unless="SG208", suppressed_by=_INVALID_SETTINGS)
 def connections_across_a_ring(
-    engine: DeclaredEngine, nodes: Nodes, topology: Topology
+    engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
     """On a ring of four or more, NCCL connects only neighbors.
 
@@ -48,7 +48,7 @@ def connections_across_a_ring(
           env:
             NCCL_CUMEM_ENABLE: 1
     """
-    needed = TOPOLOGIES[topology.kind].nccl_settings(len(nodes), 0)
+    needed = connections(fabric, topology.rdma_halves).settings
     for values in engine.environment.together((*needed, _PAT)):
         for name in needed:
             if name in values.given and _leads_across(name, values, engine):
@@ -160,7 +160,7 @@ def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG434", Severity.WARNING, unless="SG208", suppressed_by=_INVALID_SETTINGS)
 def files_that_steer_nccl(
-    engine: DeclaredEngine, nodes: Nodes, topology: Topology
+    engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
     """On a ring of four or more, no file or plugin controls what NCCL connects.
 
@@ -185,7 +185,7 @@ def files_that_steer_nccl(
           nccl: 2.30.7
           parallel: {tensor: 4}
     """
-    if "NCCL_ALGO" not in TOPOLOGIES[topology.kind].nccl_settings(len(nodes), 0):
+    if not connections(fabric, topology.rdma_halves).have_strangers:
         return
     for variable in (each for name in _STEERING for each in engine.environment.of(name)):
         if variable.value != "none":

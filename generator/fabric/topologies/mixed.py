@@ -1,0 +1,30 @@
+"""Nodes that are cabled in any other way: several rings and pairs, a chain, a switch and cables."""
+
+from generator.fabric.topologies.kind import TopologyKind
+from generator.sitefile.declaration import Plane
+
+
+class Mixed(TopologyKind):
+    """Any cables; each group of nodes has the kind that its own cables form."""
+
+    usual = 0
+    meaning = "nodes cabled in any other way, for groups"
+    mtu = 9000
+    # No fabric interface reaches all nodes.
+    control_plane: Plane = "management"
+    reaches_all = False
+
+    def bus_bandwidth(self, nodes: int) -> float:
+        """The least of the other kinds, that of a ring of three."""
+        return 10.0
+
+    def summary(self, nodes: int) -> str:
+        """`5 nodes, cabled in several ways,`."""
+        return f"{nodes} nodes, cabled in several ways,"
+
+    def description(self, nodes: int) -> str:
+        """`5 Sparks with cables of several kinds`."""
+        return f"{nodes} Sparks with cables of several kinds"
+
+
+KIND: TopologyKind = Mixed()
