@@ -101,7 +101,7 @@ def _balance_without_experts(start: Start) -> Refusal | None:
 
 
 def _balance_of_small_floats(start: Start) -> Refusal | None:
-    if start.is_on("enable-eplb") and start.form == "mxfp4":
+    if start.is_on("enable-eplb") and start.sizes.expert and start.form == "mxfp4":
         return start.refuse(
             "enable-eplb", "vLLM does not balance experts in mxfp4", "take 'enable-eplb' out"
         )
@@ -110,7 +110,7 @@ def _balance_of_small_floats(start: Start) -> Refusal | None:
 
 def _balance_of_one(start: Start) -> Refusal | None:
     ranks = start.sizes.tensor * start.sizes.data
-    if start.is_on("enable-eplb") and start.sizes.expert and ranks == 1:
+    if start.is_on("enable-eplb") and start.sizes.expert and ranks == 1 and start.form != "mxfp4":
         return start.refuse(
             "enable-eplb",
             "'enable-eplb' needs several ranks to balance experts over",
