@@ -1,0 +1,168 @@
+"""Cablings in one table: the kind that they form and what NCCL is told, or why they are refused.
+
+The nodes have a management network, and no engine but where a row has one. `test_network` sends
+frames over the cables of bundles; the variables follow from NCCL 2.30.7, src/transport/net_ib.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+import yaml
+
+from generator.diagnostics import Severity
+from generator.pipeline import Reading, read_site
+
+RING = "1:p0 2:p1, 2:p0 3:p1, 3:p0 4:p1, 4:p0 1:p1"
+ANOTHER = "5:p0 6:p1, 6:p0 7:p1, 7:p0 8:p1, 8:p0 5:p1"
+ROUTED = {"NCCL_IB_SUBNET_AWARE_ROUTING": "1"}
+APART = ROUTED | {"NCCL_ALGO": "Ring"}
+UNMERGED = ROUTED | {"NCCL_IB_MERGE_NICS": "0"}
+
+
+@dataclass(frozen=True)
+class Cabling:
+    """Cables between numbered nodes and switches, and what becomes of them.
+
+    `told` has the variables of the first node that are about the cables. `split` is how an engine
+    on all nodes splits its model, and `groups` are the nodes of engines. `refused` are the rules
+    with an error, none if the bundle is built.
+    """
+
+    name: str
+    nodes: int
+    cables: str
+    kind: str = ""
+    told: Mapping[str, str] = field(default_factory=dict)
+    split: str = ""
+    groups: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> bytes:
+        """The site file."""
+        site = {
+            "version": 1,
+            "name": "lab",
+            "nodes": [
+                {"name": f"spark{n}", "management": {"address": f"10.0.0.{n}/24"}}
+                for n in range(1, self.nodes + 1)
+            ],
+        }
+        ends = [cable.split() for cable in self.cables.split(", ") if cable]
+        if ends:
+            site["cabling"] = [{"endpoints": [_end(end) for end in pair]} for pair in ends]
+        if self.split:
+            site |= {"model": MODEL, "engine": ENGINE | {"parallel": {self.split: self.nodes}}}
+        if self.groups:
+            site["groups"] = [_group(number, own) for number, own in enumerate(self.groups)]
+        return yaml.safe_dump(site, sort_keys=False).encode()
+
+
+MODEL = {"name": "gpt-oss-120b"}
+ENGINE = {
+    "name": "vllm",
+    "version": "0.33.0",
+    "image": "vllm/vllm-openai:v0.33.0",
+    "nccl": "2.30.7",
+}
+
+
+def _end(text: str) -> str:
+    return f"spark{text}" if text[0].isdigit() else text
+
+
+def _group(number: int, nodes: str) -> dict[str, object]:
+    names = [f"spark{node}" for node in nodes]
+    engine = ENGINE | {"parallel": {"pipeline" if len(names) % 2 else "tensor": len(names)}}
+    return {"name": f"group-{number}", "nodes": names, "model": MODEL, "engine": engine}
+
+
+TABLE = (
+    Cabling("single", 1, "", "single"),
+    Cabling("pair", 2, "1:p0 2:p0", "direct"),
+    Cabling("pair at different ports", 2, "1:p0 2:p1", "direct"),
+    Cabling("pair with two cables", 2, "1:p0 2:p0, 1:p1 2:p1", "direct"),
+    Cabling("crossed pair", 2, "1:p0 2:p1, 1:p1 2:p0", "direct", told=UNMERGED),
+    Cabling(
+        "crossed pair that serves",
+        2,
+        "1:p0 2:p1, 1:p1 2:p0",
+        "direct",
+        told=UNMERGED,
+        split="tensor",
+    ),
+    Cabling("two pairs", 4, "1:p0 2:p0, 3:p0 4:p0", "pairs"),
+    Cabling("pair and a node", 3, "1:p0 2:p0", "pairs"),
+    Cabling("ring of three", 3, "1:p0 2:p1, 2:p0 3:p1, 3:p0 1:p1", "ring", told=ROUTED),
+    Cabling(
+        "ring of three, any ports",
+        3,
+        "1:p0 2:p0, 2:p1 3:p1, 3:p0 1:p1",
+        "ring",
+        told=ROUTED,
+        split="pipeline",
+    ),
+    Cabling("ring of four", 4, RING, "ring", told=APART, split="tensor"),
+    Cabling(
+        "ring of four, same ports",
+        4,
+        "1:p0 2:p0, 2:p1 3:p1, 3:p0 4:p0, 4:p1 1:p1",
+        "ring",
+        told=APART,
+        split="tensor",
+    ),
+    Cabling("two rings of four", 8, f"{RING}, {ANOTHER}", "mixed", told=APART),
+    Cabling(
+        "two rings that serve",
+        8,
+        f"{RING}, {ANOTHER}",
+        "mixed",
+        told=APART,
+        groups=("1234", "5678"),
+    ),
+    Cabling(
+        "ring, pair and a node",
+        7,
+        f"{RING}, 5:p0 6:p0",
+        "mixed",
+        told=APART,
+        groups=("1234", "56", "7"),
+    ),
+    Cabling("ring and an idle node", 5, RING, "ring", told=APART, groups=("1234",)),
+    Cabling("halves of a ring", 4, RING, "ring", groups=("12", "34")),
+    Cabling("opposite nodes of a ring", 4, RING, groups=("13",), refused=("SG244",)),
+    Cabling("three of a ring of four", 4, RING, groups=("123",), refused=("SG219",)),
+    Cabling("chain", 3, "1:p0 2:p0, 2:p1 3:p0", "mixed", told=APART),
+    Cabling("chain that serves in pairs", 3, "1:p0 2:p0, 2:p1 3:p0", "mixed", groups=("12",)),
+    Cabling("chain that serves", 3, "1:p0 2:p0, 2:p1 3:p0", split="pipeline", refused=("SG219",)),
+    Cabling("switch", 3, "1:p0 s:1, 2:p0 s:2, 3:p0 s:3", "switch", split="pipeline"),
+    Cabling("switch, other ports", 3, "1:p0 s:1, 2:p1 s:2, 3:p0 s:3", "switch"),
+    Cabling("switch, both ports", 2, "1:p0 s:1, 1:p1 s:2, 2:p0 s:3, 2:p1 s:4", "switch"),
+    Cabling("switch, one port more", 2, "1:p0 s:1, 1:p1 s:2, 2:p0 s:3", "switch", told=ROUTED),
+    Cabling("two switches, a port each", 2, "1:p0 a:1, 1:p1 b:1, 2:p0 a:2, 2:p1 b:2", "switch"),
+    Cabling("two separate switches", 4, "1:p0 a:1, 2:p0 a:2, 3:p0 b:1, 4:p0 b:2", "mixed"),
+    Cabling(
+        "switch and a cable", 4, "1:p0 s:1, 2:p0 s:2, 3:p0 s:3, 3:p1 4:p0", "mixed", told=APART
+    ),
+    Cabling("no cables", 2, "", refused=("SG209",)),
+    Cabling("port used twice", 3, "1:p0 2:p0, 1:p0 3:p0", refused=("SG204",)),
+    Cabling("cable to itself", 1, "1:p0 1:p1", refused=("SG205",)),
+)
+
+
+@pytest.mark.parametrize("cabling", TABLE, ids=lambda cabling: cabling.name)
+def test_cabling(cabling: Cabling) -> None:
+    reading = read_site("site.yaml", cabling.text)
+    assert _errors(reading) == sorted(cabling.refused)
+    if cabling.refused:
+        return
+    assert reading.site
+    assert reading.site.kind == cabling.kind
+    nccl = reading.site.nodes[0].nccl
+    about = {*APART, *UNMERGED}
+    assert {name: nccl[name] for name in nccl if name in about} == cabling.told
+
+
+def _errors(reading: Reading) -> list[str]:
+    return sorted({f.rule for f in reading.findings if f.severity is Severity.ERROR})
