@@ -104,6 +104,7 @@ def check_image(pair: Pair) -> None:
         assert (
             "\nOK    image             tiny-own:1, built from the files of the bundle\n" in output
         )
+        assert "\nOK    running           image, arguments, environment, mounts" in output, output
     (image,) = images
     facts = pair.worker.run("cat", "/etc/sparkgen/node.env").stdout
     assert f"IMAGE_BUILD={image.split()[0]}\n" in facts

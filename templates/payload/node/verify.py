@@ -1470,7 +1470,9 @@ def mount_differences(want: Iterable[Any], have: list[dict[str, Any]]) -> Iterat
         there = found.get(target, ("", None))
         if there[1] is not is_written or (source.startswith("/") and there[0] != source):
             yield f"{target} from {there[0] or 'nowhere'} instead of {source}"
-    yield from (f"{target} mounted" for target in found if target not in wanted)
+    # An image may have volumes of its own.
+    bound = [mount.get("Destination") for mount in have if mount.get("Type") == "bind"]
+    yield from (f"{target} mounted" for target in bound if target not in wanted)
 
 
 def limit_differences(want: dict[str, Any], host: dict[str, Any]) -> Iterator[str]:
@@ -1490,7 +1492,9 @@ def limit_differences(want: dict[str, Any], host: dict[str, Any]) -> Iterator[st
         wanted = want.get(key)
         if found is None or wanted is None:
             continue
-        if (in_bytes(wanted) if key in sizes else wanted) != found:
+        if key in sizes:
+            wanted = in_bytes(wanted)
+        if sorted(wanted) != sorted(found) if isinstance(wanted, list) else wanted != found:
             yield f"{key} {found} instead of {wanted}"
     limits = {limit["Name"]: limit for limit in host.get("Ulimits") or ()}
     for name, limit in want.get("ulimits", {}).items():
