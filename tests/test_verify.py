@@ -24,6 +24,7 @@ import pytest
 import yaml
 from bundles import BUNDLES, IDLE, NODES, NodeFolder, covering, links
 from cluster import cables
+from node_programs import loaded
 from programs import require, require_root
 from waiting import PATIENCE, until
 
@@ -1778,6 +1779,44 @@ STATES: dict[str, tuple[str, str, Callable[[Machine], object]]] = {
         working("0, 4.50\\n", 'vllm:num_requests_running{engine="0"} 3.0'),
     ),
 }
+
+
+def test_every_setting_of_a_container_is_compared() -> None:
+    """Whatever a Compose file of any bundle says is compared with the container."""
+    verify = loaded("node/verify.py")
+    known = {*verify.settings_of({}, {}), *verify.ELSEWHERE}
+    for bundle in BUNDLES:
+        for node in bundle.site.nodes:
+            folder = NodeFolder(bundle, node.name).path
+            found = verify.Node(folder, verify.Options())
+            assert {*verify.files(found)} == {
+                path
+                for file in folder.rglob("*")
+                if file.is_file()
+                for path in [file.relative_to(folder).as_posix()]
+                if path.startswith(("etc/", "opt/")) and path != "etc/nccl.conf"
+            }
+            for file in folder.glob("opt/sparkgen/**/*.yaml"):
+                described = yaml.safe_load(file.read_text().replace("$$", "$"))
+                if isinstance(described, dict) and "services" in described:
+                    path = file.relative_to(folder).as_posix()
+                    composed = verify.composed(found, path)
+                    services = {
+                        about["container_name"]: about for about in described["services"].values()
+                    }
+                    assert composed.keys() == services.keys()
+                    for name, about in services.items():
+                        assert about.keys() <= known, path
+                        assert plain(composed[name]) == plain(about), path
+
+
+def plain(value: object) -> object:
+    """A value of YAML in words."""
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -1370,6 +1370,8 @@ def scalar(text: str) -> Any:
         return {name.strip(): scalar(value.strip()) for name, _, value in pairs if name.strip()}
     if text.startswith('["'):
         return [word.replace("$$", "$") for word in json.loads(text)]
+    if text.startswith("["):
+        return [scalar(word.strip()) for word in text.strip("[]").split(",")]
     return str(json.loads(text) if text.startswith('"') else text).replace("$$", "$")
 
 
@@ -1441,7 +1443,7 @@ def differences(node: Node, want: dict[str, Any], have: dict[str, Any]) -> Itera
             )
     if "Mounts" in have:
         yield from mount_differences(want.get("volumes", ()), have["Mounts"])
-    yield from limit_differences(want, host)
+    yield from limit_differences(want, config, host)
 
 
 def is_other_image(node: Node, name: str, there: str) -> bool:
@@ -1470,33 +1472,87 @@ def mount_differences(want: Iterable[Any], have: list[dict[str, Any]]) -> Iterat
         there = found.get(target, ("", None))
         if there[1] is not is_written or (source.startswith("/") and there[0] != source):
             yield f"{target} from {there[0] or 'nowhere'} instead of {source}"
-    yield from (f"{target} mounted" for target in found if target not in wanted)
+    # An image may have volumes of its own.
+    bound = [mount.get("Destination") for mount in have if mount.get("Type") == "bind"]
+    yield from (f"{target} mounted" for target in bound if target not in wanted)
 
 
-def limit_differences(want: dict[str, Any], host: dict[str, Any]) -> Iterator[str]:
-    """How the limits and rights of a container differ."""
-    have = {
+def limit_differences(
+    want: dict[str, Any], config: dict[str, Any], host: dict[str, Any]
+) -> Iterator[str]:
+    """How the limits, rights and supervision of a container differ."""
+    have = settings_of(config, host)
+    for key, wanted in want.items():
+        found = have.get(key)
+        if found is None:
+            continue
+        if key in ("shm_size", "mem_limit"):
+            wanted = in_bytes(wanted)
+        elif key == "ulimits":
+            wanted = {name: limit["soft"] for name, limit in wanted.items()}
+        elif key == "deploy":
+            wanted = "a GPU"
+        elif key == "logging":
+            wanted = {"driver": wanted["driver"], **wanted.get("options", {})}
+        elif key == "healthcheck":
+            wanted = wanted.get("test", ["NONE"])
+        if comparable(found) != comparable(wanted):
+            yield f"{key} {found} instead of {wanted}"
+
+
+def comparable(value: Any) -> Any:
+    """A value of Docker or of a Compose file: words, in any order."""
+    if isinstance(value, dict):
+        return {name: str(one).lower() for name, one in value.items()}
+    return sorted(map(str, value)) if isinstance(value, list) else str(value).lower()
+
+
+def settings_of(config: dict[str, Any], host: dict[str, Any]) -> dict[str, Any]:
+    """What Docker says of a container, by the key of the Compose file; None if it does not say."""
+    logs, timeout = host.get("LogConfig"), config.get("StopTimeout")
+    devices, limits = host.get("Devices"), host.get("Ulimits")
+    return {
         "shm_size": host.get("ShmSize"),
         "mem_limit": host.get("Memory"),
         "cpuset": host.get("CpusetCpus"),
         "network_mode": host.get("NetworkMode"),
         "ipc": host.get("IpcMode"),
+        "pid": host.get("PidMode"),
+        "init": host.get("Init"),
+        "read_only": host.get("ReadonlyRootfs"),
+        "pids_limit": host.get("PidsLimit"),
+        "restart": (host.get("RestartPolicy") or {}).get("Name"),
         "cap_add": bare_names(host.get("CapAdd")),
         "cap_drop": bare_names(host.get("CapDrop")),
         "security_opt": host.get("SecurityOpt"),
+        "tmpfs": None if host.get("Tmpfs") is None else list(host["Tmpfs"]),
+        "devices": None if devices is None else [device["PathOnHost"] for device in devices],
+        "deploy": "a GPU" if host.get("DeviceRequests", True) else "no GPU",
+        "ulimits": None if limits is None else {one["Name"]: one["Soft"] for one in limits},
+        "logging": logs and {"driver": logs["Type"], **(logs.get("Config") or {})},
+        "user": config.get("User"),
+        "labels": labels_of(config),
+        "stop_grace_period": None if timeout is None else f"{timeout}s",
+        "healthcheck": (config.get("Healthcheck") or {}).get("Test"),
     }
-    sizes = ("shm_size", "mem_limit")
-    for key, found in have.items():
-        wanted = want.get(key)
-        if found is None or wanted is None:
-            continue
-        if (in_bytes(wanted) if key in sizes else wanted) != found:
-            yield f"{key} {found} instead of {wanted}"
-    limits = {limit["Name"]: limit for limit in host.get("Ulimits") or ()}
-    for name, limit in want.get("ulimits", {}).items():
-        found = limits.get(name, {})
-        if "Ulimits" in host and str(found.get("Soft")) != limit["soft"]:
-            yield f"ulimit {name} {found.get('Soft')} instead of {limit['soft']}"
+
+
+def labels_of(config: dict[str, Any]) -> dict[str, str] | None:
+    """Our own labels; Compose and the image have others."""
+    labels = config.get("Labels")
+    return None if labels is None else {k: v for k, v in labels.items() if k == "sparkgen.build"}
+
+
+# What is compared elsewhere, or only names the container.
+ELSEWHERE = {
+    "container_name",
+    "image",
+    "entrypoint",
+    "command",
+    "env_file",
+    "environment",
+    "volumes",
+}
 
 
 def bare_names(capabilities: list[str] | None) -> list[str] | None:
