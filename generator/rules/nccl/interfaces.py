@@ -287,9 +287,12 @@ def fabric_socket_on_a_ring(
     if TOPOLOGIES[topology.kind].reaches_all:
         return
     all_names = _all_names(nodes, fabric)
+    reported = set[KeyPath]()
     for named in _listed_names(engine, SOCKETS):
         on_fabric = set[str]().union(*(names.fabric for names in named.of(all_names)))
-        if _matching(named, on_fabric):
+        # Whoever lists one such interface mostly lists all of them.
+        if named.variable.path not in reported and _matching(named, on_fabric):
+            reported.add(named.variable.path)
             management = nodes[0].management
             right = management.interface if management else RJ45
             mark = "=" if named.variable.name.startswith("NCCL_") else ""
