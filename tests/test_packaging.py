@@ -188,7 +188,9 @@ def test_install_from_a_repository(repository: Path, tmp_path: Path) -> None:
 
 def test_changelog_has_this_version() -> None:
     text = (ROOT / "generator/CHANGELOG.md").read_text()
-    assert re.findall(r"^## (\S+)$", text, re.MULTILINE)[0] == __version__
+    titles = re.findall(r"^## (\S+)$", text, re.MULTILINE)
+    assert [title for title in titles if title != "Unreleased"][0] == __version__
+    assert "Unreleased" not in titles[1:]
 
 
 def shell(command: str, cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
