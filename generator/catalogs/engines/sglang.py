@@ -50,7 +50,13 @@ TRAITS = EngineTraits(
         slots_flag="max-mamba-cache-size",
         uncached_flag="disable-radix-cache",
     ),
-    start=Start("0.5.23", "lmsysorg/sglang:v0.5.23-cu130"),
+    start=Start(
+        "0.5.23",
+        "lmsysorg/sglang:v0.5.23-cu130",
+        # An idle scheduler polls without a pause otherwise. Measured on a GB10: 101 % of a core
+        # and 12.1 W with nothing to do, 1.7 % and 10.5 W with it, the first token as fast.
+        args={"sleep-on-idle": "true"},
+    ),
     draft_methods={
         "mtp": Method("EAGLE", "optional", tree=True),
         "eagle": Method("EAGLE", "optional", tree=True),

@@ -22,6 +22,7 @@ arguments=(
   --chunked-prefill-size=8192
   --enable-cache-report
   --reasoning-parser=glm45
+  --sleep-on-idle
   --tool-call-parser=glm45
 )
 options=(
