@@ -151,6 +151,8 @@ _NUMBERS = ("mtu", "context_length", "max_sequences", "memory_utilization", "por
 def indent(rng: random.Random, site: Site) -> Mistake | None:
     """A line indented by one space too many or too few."""
     lines = [k for k in site.keys if len(k.path) == 2 and _is_a_line(site, k)]
+    if not lines:
+        return None
     place = rng.choice(lines)
     text = site.lines[place.line]
     wrong = rng.choice([f" {text}", text[1:]])
