@@ -25,6 +25,7 @@ from generator.catalogs.versions import release
 from generator.diagnostics import KeyPath
 from generator.fit.formulas import GB, GIB
 from generator.models.architecture import known_checkpoint
+from generator.origin import Origin
 from generator.records import record
 from generator.resources import SCHEMAS
 from generator.settings.values import number
@@ -59,6 +60,8 @@ class Beside:
 
     `is_default`: the site does not set it.
     """
+
+    ORIGIN = Origin("engine.args|engine.env|model engine", "a row of schemas/memory.tsv")
 
     name: str
     path: KeyPath
