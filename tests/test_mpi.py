@@ -17,7 +17,13 @@ from generator.site import Node
 from generator.verify import namespaces
 from generator.verify.namespaces import Fabric, fabric
 
-WORLDS = {b.name: b for b in BUNDLES if b.part.engine.launcher == "mpi" and b.site.workers}
+
+def _has_mpi(bundle: Bundle) -> bool:
+    parts = bundle.site.parts
+    return bool(parts and bundle.site.workers) and parts[0].engine.launcher == "mpi"
+
+
+WORLDS = {b.name: b for b in BUNDLES if _has_mpi(b)}
 PAIR, RING = WORLDS["golden-trtllm-mpi-direct"], WORLDS["golden-trtllm-mpi-ring"]
 WORKERS = [n for n in NODES if n.bundle.name in WORLDS and not n.node.is_head]
 PROGRAMS = (*namespaces.PROGRAMS, "mount", "mpirun", "ssh", "sshd", "ssh-keygen", "unshare")

@@ -478,7 +478,7 @@ def test_prometheus(bundle: Bundle, tmp_path: Path) -> None:
     apis = dict.fromkeys(part.engine.api.url.split("//")[1] for part in bundle.site.parts)
     engines = [f"{proxy.listen}:{proxy.port}"] * len(apis) if proxy else list(apis)
     assert jobs == {
-        "engine": engines,
+        **({"engine": engines} if engines else {}),
         "node": [f"{address}:9100" for address in addresses],
         "gpu": [f"{address}:9400" for address in addresses],
     }

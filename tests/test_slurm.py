@@ -73,7 +73,7 @@ def test_job_script(job: str, rack: SlurmCluster) -> None:
 def test_job_for_an_unknown_node(rack: SlurmCluster, tmp_path: Path) -> None:
     script = tmp_path / "serve.sbatch"
     text = (LAB_MESH.folder / "spark1" / SCRIPT).read_text()
-    script.write_text(text.replace("spark3", "spark9"))
+    script.write_text(text.replace("spark3", "spark99"))
     done = rack.run("sbatch", "--test-only", str(script))
     assert done.returncode != 0
     assert "Invalid node name specified" in done.stderr

@@ -12,7 +12,9 @@ from generator.engines import tensorrt_llm
 from generator.fit.assessment import Fit
 from generator.sitefile.declaration import Speculative
 
-SERVED = [bundle for bundle in BUNDLES if bundle.part.engine.name == "tensorrt-llm"]
+SERVED = [
+    bundle for bundle in BUNDLES if bundle.site.parts and bundle.part.engine.name == "tensorrt-llm"
+]
 HEADS = [folder for folder in NODES if folder.bundle in SERVED and folder.node.is_head]
 
 each_head = pytest.mark.parametrize("folder", HEADS, ids=str)

@@ -68,8 +68,11 @@ def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
         return any(
             container.is_running for node in adopted.found.nodes for container in node.containers
         )
+    origin = adopted.origin(finding.path)
+    if finding.rule == "SG323":
+        # NVIDIA's own way to connect two Sparks gives the fabric link-local addresses.
+        return origin is not None and origin.text.startswith("169.254.")
     if finding.rule == "SG695":
-        origin = adopted.origin(finding.path)
         return origin is not None and not _is_missing(adopted, origin.text)
     # An empty variable masks a line of nccl.conf; without such a line it has no effect.
     nodes = adopted.found.nodes
