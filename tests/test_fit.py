@@ -948,6 +948,14 @@ def test_log_is_compared_with_the_prediction(sparkgen: Command, tmp_path: Path) 
     assert sparkgen("fit", site, "--measured", tmp_path / "none", cwd=ROOT).code == 4
 
 
+def test_line_of_a_log_that_is_too_long_says_nothing(sparkgen: Command, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(f"Model loading took {'9' * 16_000} GiB\n")
+    outcome = sparkgen("fit", ROOT / "sites/single.yaml", "--measured", log, cwd=tmp_path)
+    assert outcome.code == 3
+    assert "no line of it says what an engine's memory holds" in outcome.err
+
+
 def test_measured_cache_is_compared_for_all_sequences(sparkgen: Command, tmp_path: Path) -> None:
     site, log = ROOT / "sites/pair-llamacpp.yaml", tmp_path / "log"
     log.write_text(RPC_LOG)

@@ -73,6 +73,9 @@ def command(site: Path, compare: bool, form: str, log: Path | None, group: str |
         sys.exit(INVALID)
 
 
+_LONGEST_LINE = 2000
+
+
 def _beside(log: Path, group: Group) -> None:
     """Print a log's figures next to the prediction, and the correction; exits 1 if far apart."""
     fit = group.assess()
@@ -80,6 +83,8 @@ def _beside(log: Path, group: Group) -> None:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         fail(f"{log}: {error.strerror}")
+    # What engines log about memory is short; a line of binary data or of a prompt is not theirs.
+    text = "\n".join(line for line in text.splitlines() if len(line) <= _LONGEST_LINE)
     seen = measured(engine.logged_memory(text) for engine in ENGINES.values())
     if seen.is_empty:
         needed = ENGINE_TRAITS[group.engine.name].logs_memory
