@@ -385,7 +385,7 @@ def nccl_bytes(communicators: int) -> int:
 
 
 def ceiling_tokens_s(bytes_of_stages: Sequence[float]) -> float:
-    """Tokens per second that memory bandwidth allows one sequence: a ceiling, never reached.
+    """Tokens per second that one sequence would have if memory bandwidth alone decided.
 
     A token passes the stages one after the other; each reads everything that is active in it, and
     the ranks of a stage read at the same time. An engine that packs further weights when loading

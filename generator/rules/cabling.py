@@ -241,8 +241,17 @@ def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
                 proposals=removal(cable.path),
             )
             continue
+        taken = [end for end, owner in zip(cable.endpoints, owners, strict=True) if owner]
         for end, owner in zip(cable.endpoints, owners, strict=True):
-            if owner:
+            if owner and len(taken) > 1:
+                if end is taken[0]:
+                    yield Fault(
+                        f"ports {listed(map(str, taken), 'and')} have other cables",
+                        (*cable.path, "endpoints"),
+                        "each port takes one cable: remove this one, or correct its ends",
+                        related=tuple(Related("used", one.path) for one in owners if one),
+                    )
+            elif owner:
                 free = _free_port(end, nodes, cabling)
                 yield Fault(
                     f"port {end} is used by two cables",
