@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import subprocess
+from collections import Counter
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -178,14 +179,21 @@ NOT_LOST = {
 }
 
 
+MOVED = ("routes outside the topology", "flags under another name", "flags among variables")
+
+
 @pytest.mark.parametrize("case", NOT_LOST)
 def test_nothing_that_was_written_is_lost(case: str) -> None:
     old, wrong = NOT_LOST[case]
     raw = changed(old, wrong)
     done = repair("site.yaml", raw)
     assert done.before.findings
-    assert sorted(WORDS.findall(done.raw.decode())) == sorted(WORDS.findall(raw.decode()))
-    if case not in ("routes outside the topology", "flags under another name"):
+    was, now = (Counter(WORDS.findall(text.decode())) for text in (raw, done.raw))
+    # A flag that is moved to an engine without flags brings their key along, and may leave an empty
+    # one behind.
+    assert set(was - now) <= ({"env"} if case == "flags among variables" else set())
+    assert set(now - was) <= {"args"}
+    if case not in MOVED:
         assert not done.changed
 
 

@@ -23,6 +23,9 @@ _OFF = ("false", "no", "n", "off", "none", "disable", "disabled", "0")
 _SIZE = re.compile(r"([0-9]{1,30})(?:([kmgt])(?:i?b)?)?")
 _FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _WORD = re.compile(r"\w+")
+# What is written before a variable in a script or a command line, and says nothing here.
+_OF_A_SHELL = ("export", "set", "e", "env")
+_UNIT = re.compile(r"(?<=[0-9k]) ?(?:tokens?|tok|bytes?|b|gi?b?|m|met(?:er|re)s?)$")
 _COMMENT = re.compile(r"(?<!\s)\s*+(#|//)\s.*$")
 
 
@@ -33,7 +36,8 @@ def keeps(document: Document, proposal: Proposal) -> bool:
         match edit:
             case Rewrite():
                 old = _rewritten(document, edit)
-                is_moved = sorted(_WORD.findall(old)) == sorted(_WORD.findall(edit.text))
+                words = sorted(word for word in _WORD.findall(old) if word not in _OF_A_SHELL)
+                is_moved = words == sorted(_WORD.findall(edit.text))
                 if not is_moved and not _is_same(old, edit.text):
                     return False
             case Remove(path):
@@ -54,7 +58,7 @@ def kept(before: Document, after: Document) -> bool:
         return True
     was, now = _tokens(before.text), _tokens(after.text)
     if before.root is None or after.root is None:
-        return not was - now
+        return not was - now - Counter(_OF_A_SHELL)
     if Counter(word for text in _comments(before.text) for word in _tokens(text)) - now:
         return False
     lost, added = _scalars(before.root), _scalars(after.root)
@@ -128,6 +132,9 @@ def _is_same(old: str, new: str) -> bool:
         or _letters(old).translate(_FIGURES) == _letters(new)
         or any(_letters(old) in same and new in same for same in (_ON, _OFF))
         or _size(old) == _size(new) != -1
+        or _size(_UNIT.sub("", old)) == _size(new) != -1
+        or _UNIT.sub("", old) == new
+        or _meters(old) == new
         or _share(old) == new
         or new.startswith(f"{old}/")
         or _network(old) == new
@@ -149,6 +156,12 @@ def _size(text: str) -> int:
 def _share(text: str) -> str:
     """A number of per cent as a fraction of one: 0.9 for 90."""
     found = re.fullmatch(r"([0-9]{1,2}) ?%?", text)
+    return f"{int(found[1]) / 100:g}" if found else ""
+
+
+def _meters(text: str) -> str:
+    """A number of centimeters in meters."""
+    found = re.fullmatch(r"([0-9]{1,6}) ?cm", text)
     return f"{int(found[1]) / 100:g}" if found else ""
 
 

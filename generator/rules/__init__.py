@@ -232,7 +232,7 @@ def _facts_of(group: DeclaredGroup, site: "_Facts") -> "_Facts":
     facts.takes_proxy = False
     facts.front, facts.gateway = site.front, site.gateway
     facts.service_ports = site.service_ports
-    facts.findings = list(site.findings)
+    facts.findings, facts.broken = list(site.findings), set(site.broken)
     return facts
 
 
@@ -287,6 +287,8 @@ class _Facts:
         self.takes_proxy = not declaration.groups and GATEWAY not in (declaration.services or ())
         self.findings: list[Finding] = []
         self.checked: set[str] = set()
+        # The rules that found something, and those that are pointless because of them.
+        self.broken: set[str] = set()
         # The faults of rules that depend on settings alone; None if the rule could not be checked.
         self.known: dict[str, Sequence[Fault] | None] = {}
 
@@ -299,7 +301,9 @@ class _Facts:
 
     def check(self, rule: Rule) -> None:
         """Add a rule's faults, unless the rule is pointless or a section is not available."""
-        if rule.unless and any(finding.rule in rule.unless for finding in self.findings):
+        if not rule.unless.isdisjoint(self.broken):
+            # What this rule would have made sure of is not known either.
+            self.broken.add(rule.id)
             return
         faults = self._faults(rule)
         if faults is None:
@@ -311,9 +315,9 @@ class _Facts:
             suppressed = {
                 finding.path for finding in self.findings if finding.rule in rule.suppressed_by
             }
-            self.findings += [
-                rule.finding(fault) for fault in faults if fault.path not in suppressed
-            ]
+            found = [rule.finding(fault) for fault in faults if fault.path not in suppressed]
+            self.findings += found
+            self.broken |= {finding.rule for finding in found}
 
     def _faults(self, rule: Rule) -> Sequence[Fault] | None:
         """The faults of a rule, or None if a section that it needs is not available."""

@@ -92,7 +92,7 @@ def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
         )
 
 
-@shape_rule("SG206", unless="SG201")
+@shape_rule("SG206", unless="SG201 SG202")
 def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
     """No two nodes have the same host number.
 

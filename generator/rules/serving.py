@@ -106,7 +106,7 @@ def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
                 )
 
 
-@rule("SG242", Severity.NOTE, unless="SG201 SG203 SG241")
+@rule("SG242", Severity.NOTE, unless="SG201 SG202 SG203 SG241")
 def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
     """A node outside all groups is idle: it gets its network and services, and no engine.
 

@@ -9,7 +9,7 @@ from ipaddress import IPv4Interface, IPv4Network
 from typing import Any, Literal
 
 from generator.catalogs.speculation import canonical
-from generator.diagnostics import Add, Finding, KeyPath, nearest
+from generator.diagnostics import Add, Finding, KeyPath, Rename, nearest
 from generator.hardware import HALVES, VISIBLE_GIB
 from generator.origin import Origin, origins
 from generator.records import record, replace
@@ -543,13 +543,15 @@ def serving(
 def _invalid(findings: Iterable[Finding]) -> set[str | int | None]:
     """The sections that contain an error, or lack a key that is written in another place.
 
-    A section under a misspelled name is not missing.
+    A section under a misspelled name, or under another section, is not missing.
     """
     found = [finding for finding in findings if finding.path]
-    edits = (edit for f in found for proposal in f.proposals for edit in proposal)
+    edits = [edit for f in found for proposal in f.proposals for edit in proposal]
     paths = [f.path for f in found] + [edit.path for edit in edits if isinstance(edit, Add)]
-    misspelt = (str(path[0]) for path in paths if len(path) == 1)
+    paths += [(*edit.path[:-1], edit.key) for edit in edits if isinstance(edit, Rename)]
     known = [*_OPTIONAL, *_SERVED]
+    paths += [f.path[-1:] for f in found if f.rule == "SG101" and f.path[-1] in known]
+    misspelt = (str(path[0]) for path in paths if len(path) == 1)
     return {path[0] for path in paths} | {nearest(word.lower(), known) for word in misspelt}
 
 

@@ -54,7 +54,7 @@ from generator.sitefile.meanings import (
 from generator.sitefile.source import value_at
 from generator.sitefile.text_types import TEXT_HELP, valid_text
 from generator.sitefile.typed_values import as_typed
-from generator.sitefile.validation import is_valid
+from generator.sitefile.validation import is_valid, takes
 
 UNKNOWN = cerberus.errors.UNKNOWN_FIELD.code
 
@@ -95,6 +95,10 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
         )
     known = known if all_nearest(key, known) or aliases.meant(key, known) else every
     meant = aliases.meant(key, known)
+    others = [section_of(key, path[:-1]), *misspelt(key, all_nearest(key, known))]
+    if any(others) and not takes((*path[:-1], meant), error.value):
+        meant = ""
+    meant = meant or _holding(path, known, error.value)
     near = [meant] if meant else all_nearest(key, known)
     if not meant and all(slips(key, name) > 1 for name in near):
         near = _fitting(path, near, known, error.value)
@@ -108,7 +112,10 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
     around = "" if home or is_here else list_around(key, path)
     sure = [] if home or around else sure
     near = [] if home or around else near
+    belongs = takes((home, key), error.value) if home else False
     under = f"write it under '{home}'" if home else around
+    if home and not belongs:
+        under = f"it belongs under '{home}', {example_of((home, key)) or 'with another value'}"
     elsewhere = "" if near or not known else under or aliases.elsewhere(key)
     if meant == "endpoints" and not is_here:
         near, sure, elsewhere = [], [], "write 'endpoints: [NODE:PORT, NODE:PORT]'"
@@ -125,7 +132,7 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
         path,
         at_key=True,
         help=help_text,
-        proposals=_move(path, home, error) if home else renamings(path, sure),
+        proposals=_move(path, home, error) if belongs else renamings(path, sure),
     )
 
 
@@ -139,6 +146,18 @@ def _fitting(path: KeyPath, near: list[str], known: Iterable[str], value: Any) -
         if str(value).isidentifier() and str(value) in _choices((*path[:-1], name))
     ]
     return taking or begun or (choosing if len(choosing) == 1 else near)
+
+
+def _holding(path: KeyPath, known: Iterable[str], value: Any) -> str:
+    """The only free key that takes such a mapping: what is in it shows what it is."""
+    if not isinstance(value, dict) or not value:
+        return ""
+    found = [
+        name
+        for name in known
+        if not set(value) - set(keys_at((*path[:-1], name))) and is_valid((*path[:-1], name), value)
+    ]
+    return found[0] if len(found) == 1 else ""
 
 
 def _choices(path: KeyPath) -> list[str]:
@@ -171,14 +190,17 @@ def _missing_other(path: KeyPath, other: str) -> Finding:
 
 
 def named_otherwise(path: KeyPath, wanted: str, value: Any) -> Finding:
-    """The finding of an unknown key whose value is that of a missing one."""
+    """The finding of an unknown key, or of a wrong value, that is meant for a missing key."""
     proposals = renamings(path, [wanted])
-    if isinstance(value, str) and not rules_at((*path[:-1], wanted)).get("check_with"):
+    rules = rules_at((*path[:-1], wanted))
+    if isinstance(value, str) and not {"check_with", "allowed"} & rules.keys():
         # Any text would do.
         proposals = ()
     return reading_error(
         "SG101",
-        f"unknown key '{path[-1]}', and '{wanted}' is missing",
+        f"'{path[-1]}' is written, and '{wanted}' is missing"
+        if path[-1] in keys_at(path[:-1])
+        else f"unknown key '{path[-1]}', and '{wanted}' is missing",
         path,
         at_key=True,
         help=f"did you mean '{wanted}'?",
@@ -212,7 +234,7 @@ def _wrong_kind(error: Any, path: KeyPath) -> Finding:
     wanted = listed(KINDS[kind] for kind in types)
     message = f"{quoted(path, error.value)} must be {wanted}"
     help_text, meant = (
-        meant_value(types, error.value)
+        meant_value(types, path, error.value)
         or unwrapped(types, path, error.value)
         or json_text(path, error.value)
         or wrapped(path, error.value)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from generator.diagnostics import (
@@ -113,8 +114,10 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     inner = rules.get("schema", {})
     if isinstance(value, str) and len(pairs := re.findall(_ASSIGNED, value)) > 1:
         return _assigned(path, value, dict(pairs))
-    pair = re.fullmatch(r"([\w.-]+)(:| *= *| +)(\S.*)", value) if isinstance(value, str) else None
-    if pair and (pair[1] in inner or ("valuesrules" in rules and pair[2].strip())):
+    bare = _OF_A_COMMAND.sub("", value, count=1) if isinstance(value, str) else ""
+    pair = re.fullmatch(r"([\w.-]+)(:| *= *| +)(\S.*)", bare)
+    is_open = "valuesrules" in rules and pair and (pair[2].strip() or bare != value)
+    if pair and (pair[1] in inner or is_open):
         missing = "a space" if pair[2] == ":" else "a colon and a space"
         meant = as_typed(Plain(pair[3]), rules_of_key(rules, pair[1]))
         if is_valid(path, {pair[1]: Plain(pair[3])}):
@@ -133,6 +136,8 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     return f"write '{flow_text({wanted[0]: value})}'", {wanted[0]: value}
 
 
+# What stands before a variable or a flag on a command line.
+_OF_A_COMMAND = re.compile(r"(?:(?:export|set|-e|--env|-) +)?(?:--)?")
 _ASSIGNED = r"(?:^|(?<=\s))([A-Za-z_]\w*)=(\S+)"
 
 
@@ -179,9 +184,26 @@ def listed_alone(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str
     return f"write '{key_name(path)}: {flow_text([value])}'", [str(value)]
 
 
-def _number(text: str) -> int | float | None:
-    """A number as people write it: 128k, 131,072, 80 %."""
-    if found := re.fullmatch(r"([0-9]{1,6})[kK]", text):
+# How people write the units of numbers, and how many of the schema's unit one of them is.
+_UNITS: Mapping[str, Mapping[str, float]] = {
+    "tokens": {"token": 1, "tokens": 1, "tok": 1},
+    "bytes": {"b": 1, "byte": 1, "bytes": 1},
+    "m": {"m": 1, "meter": 1, "meters": 1, "metre": 1, "metres": 1, "cm": 0.01},
+    "GiB": {"gib": 1, "gi": 1},
+    "GB": {"gb": 1},
+}
+
+
+def _number(text: str, unit: str) -> int | float | None:
+    """A number as people write it: 128k, 131,072, 80 %, 9000 bytes, 50 cm."""
+    in_unit = re.fullmatch(r"([0-9][0-9.,_']*[kK]?) ?([A-Za-z]+)", text)
+    one = _UNITS.get(unit, {}).get(in_unit[2].lower()) if in_unit else None
+    if in_unit and one:
+        number = Plain(in_unit[1]).meaning()
+        bare = number if isinstance(number, int | float) else _number(in_unit[1], unit)
+        return bare if bare is None or one == 1 else round(bare * one, 6)
+    # A thousand bytes or 1024 of them: only a context is always counted in 1024 tokens.
+    if unit == "tokens" and (found := re.fullmatch(r"([0-9]{1,6})[kK]", text)):
         return int(found[1]) * 1024
     if re.fullmatch(r"[0-9]{1,3}([,_' ][0-9]{3}){1,5}", text):
         return int(re.sub(r"[,_' ]", "", text))
@@ -190,14 +212,15 @@ def _number(text: str) -> int | float | None:
     return None
 
 
-def meant_value(types: tuple[str, ...], value: Any) -> tuple[str, Data] | None:
+def meant_value(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, Data] | None:
     """What to write for text that should be another type, and its value."""
     if not isinstance(value, str):
         return None
     if "boolean" in types and value.lower() in (*_YES, *_NO):
         flag = value.lower() in _YES
         return f"write {'true' if flag else 'false'}", flag
-    if {"integer", "float"} & set(types) and (number := _number(value)) is not None:
+    unit = rules_at(path).get("meta", {}).get("unit", "")
+    if {"integer", "float"} & set(types) and (number := _number(value, unit)) is not None:
         return f"write {number}", number
     # Unquoted, it would not have been read as text.
     meaning = Plain(value).meaning()

@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.flag_files import catalogs
 from generator.diagnostics import (
     Add,
     Finding,
@@ -14,11 +16,18 @@ from generator.diagnostics import (
     Remove,
     Rewrite,
     Span,
+    all_nearest,
+    misspelt,
     reading_error,
 )
 from generator.records import record
-from generator.sitefile.sections import SECTIONS, entry_keys, section_keys, site_schema
-from generator.sitefile.source import Document, Plain
+from generator.sitefile import aliases
+from generator.sitefile.key_rules import keys_at, place_name, rules_at, section_of
+from generator.sitefile.sections import GROUPS, SECTIONS, entry_keys, section_keys, site_schema
+from generator.sitefile.slips import is_content, width
+from generator.sitefile.source import Document, Plain, value_at
+from generator.sitefile.typed_values import as_typed
+from generator.sitefile.validation import is_valid, takes
 
 Fits = Callable[[KeyPath, Any], bool]
 
@@ -43,7 +52,10 @@ def misplaced(document: Document, unknown: Iterable[KeyPath], fits: Fits) -> Ite
         yield from _moved(document, finding, fits)
     yield from _beside_another(document, fits)
     yield from _dash_without_blank(document)
+    unknown = list(unknown)
     yield from _outdented(document, [path for path in unknown if len(path) == 1])
+    yield from _nested_sections(document, [path for path in unknown if len(path) > 1])
+    yield from _flags_elsewhere(document)
 
 
 def _finding(
@@ -219,6 +231,98 @@ def _outdented(document: Document, unknown: Iterable[KeyPath]) -> Iterator[Mispl
             ),
             frozenset({(section,), *own}),
         )
+
+
+def _nested_sections(document: Document, unknown: Iterable[KeyPath]) -> Iterator[Misplaced]:
+    """Sections that are indented under another one, or written into an entry of a list."""
+    for path in unknown:
+        section = str(path[-1])
+        if section not in site_schema() or section in document.data:
+            continue
+        if not takes((section,), value_at(document.data, path)):
+            continue
+        edits = _dedented(document, path)
+        yield Misplaced(
+            reading_error(
+                "SG101",
+                f"'{section}' is under {place_name(path[:-1])}, not beside it",
+                path,
+                at_key=True,
+                help=f"write '{section}:' at the margin, and its lines below it",
+                proposals=(edits,) if edits else (),
+            ),
+            frozenset({(section,), path}),
+        )
+
+
+def _dedented(document: Document, path: KeyPath) -> Proposal:
+    """A block moved to the margin, if nothing below it would change its place with it."""
+    span = document.locate(path, at_key=True)
+    if span is None or document.file(span).text != document.text:
+        return ()
+    lines = document.text.split("\n")
+    column = span.column
+    behind = range(span.line + 1, len(lines))
+    end = next(
+        (n for n in behind if is_content(lines[n]) and width(lines[n]) <= column), len(lines)
+    )
+    below = next((line for line in lines[end:] if is_content(line)), "")
+    if lines[span.line][:column].strip() or (below and width(below)):
+        return ()
+    inside = [n for n in range(span.line, end) if lines[n][:column].isspace()]
+    return tuple(Rewrite(Span(n, 0, n, column), "") for n in inside)
+
+
+def _flags_elsewhere(document: Document) -> Iterator[Misplaced]:
+    """Flags of the engine beside 'args', under 'env', or under the model."""
+    groups = document.data.get(GROUPS)
+    numbers = range(len(groups)) if isinstance(groups, list) else ()
+    for around in ((), *((GROUPS, number) for number in numbers)):
+        engine = value_at(document.data, (*around, "engine"))
+        name, version = value_at(engine, ("name",)), value_at(engine, ("version",))
+        if not isinstance(name, str) or name not in ENGINE_TRAITS or not isinstance(version, str):
+            continue
+        args = value_at(engine, ("args",))
+        for place in (("engine",), ("engine", "env"), ("model",)):
+            own = value_at(document.data, (*around, *place))
+            for key in own if isinstance(own, dict) else ():
+                flag = _flag(str(key), (*around, *place), name, version)
+                if flag and (not isinstance(args, dict) or flag not in args):
+                    there = (*around, "engine", "args", flag)
+                    yield _flag_elsewhere((*around, *place, key), there, own[key])
+
+
+def _flag(key: str, place: KeyPath, engine: str, version: str) -> str:
+    """The flag that a key is, unless it is another name of a key."""
+    name, here = key.lstrip("-"), keys_at(place)
+    plain = name.replace("-", "_")
+    if not name.islower() or plain in here or aliases.meant(name, here):
+        return ""
+    if misspelt(plain, all_nearest(plain, here)):
+        return ""
+    if aliases.elsewhere(name) or aliases.other_word(name) or section_of(name, place):
+        return ""
+    known = catalogs(engine, version)
+    return name if known and known[0].find(name) else ""
+
+
+def _flag_elsewhere(path: KeyPath, there: KeyPath, value: Any) -> Misplaced:
+    rules = rules_at(there)
+    proposals: tuple[Proposal, ...] = ()
+    if is_valid(there, value):
+        proposals = ((Remove(path), Add(there, as_typed(value, rules))),)
+    flag = there[-1]
+    return Misplaced(
+        reading_error(
+            "SG101",
+            f"'{path[-1]}' is a flag of the engine, under {place_name(path[:-1])}",
+            path,
+            at_key=True,
+            help=f"write '{flag}' under 'args' of 'engine'",
+            proposals=proposals,
+        ),
+        frozenset({path}),
+    )
 
 
 def _words(section: str, key: str) -> tuple[str, str]:

@@ -21,6 +21,7 @@ def slips(lines: list[str], at: int) -> Iterator[Slip]:
     """What may be wrong near a line, the most likely first."""
     above = content_above(lines, at)
     near = [at] if above is None else [at, above]
+    yield from filter(None, (_assignment(lines, number) for number in near))
     yield from _quotes(lines, at)
     for number in near:
         yield from _colons(lines, number)
@@ -77,9 +78,34 @@ def _length(line: str, start: int) -> int:
     return end.start() if end else 0
 
 
+# A variable or a flag as a shell script, Compose or a command line has it.
+_ASSIGNMENT = re.compile(
+    r" *(?P<sign>(?:(?:export|set|-e|--env|-) +)+(?=[A-Z])|(?:- +)?--)"
+    r"(?P<name>[A-Za-z][\w.-]*)(?P<between>=|(?<=[a-z]) +|(?= *$))"
+)
+
+
+def _assignment(lines: list[str], number: int) -> Slip | None:
+    """A variable or a flag that is written as elsewhere, under 'env' or 'args'."""
+    found = _ASSIGNMENT.match(code(lines[number]))
+    if found is None:
+        return None
+    name = stretch(number, found.start("sign"), found.end("name"))
+    is_switch = not code(lines[number])[found.end() :].strip()
+    edits = (
+        Rewrite(stretch(number, found.start("sign"), found.end("sign")), ""),
+        Rewrite(stretch(number, *found.span("between")), ": true" if is_switch else ": "),
+    )
+    value = "true" if is_switch else "VALUE"
+    message = f"'{found['sign']}{found['name']}' is not how it is written in this file"
+    return Slip(name, message, f"write '{found['name']}: {value}'", edits)
+
+
 def _colons(lines: list[str], number: int) -> Iterator[Slip]:
     """A key without its colon, or with something other than a colon before its value."""
     line = lines[number]
+    if _assignment(lines, number):
+        return
     pair, head = _PAIR.match(line), _HEAD.fullmatch(line)
     if pair and pair[2].strip(" ") != ":":
         yield _colon(number, pair, f"write '{pair[1]}: VALUE', with a colon and a space")

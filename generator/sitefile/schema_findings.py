@@ -168,12 +168,13 @@ def _stand_ins(
     missing: dict[KeyPath, list[str]] = {}
     values: dict[KeyPath, list[tuple[str, Any]]] = {}
     for error in errors:
-        place = _place(error)
-        parents, key = place[:-1], place[-1]
         if error.code in (REQUIRED, DEPENDENCY):
-            missing.setdefault(parents, []).append(str(key))
-        elif error.code == UNKNOWN and not _has_a_meaning(str(key), parents):
-            values.setdefault(parents, []).append((str(key), error.value))
+            place = _place(error)
+            missing.setdefault(place[:-1], []).append(str(place[-1]))
+    for error in errors:
+        path: KeyPath = tuple(error.document_path)
+        if _may_stand_for(error, path[:-1], missing.get(path[:-1], ())):
+            values.setdefault(path[:-1], []).append((str(path[-1]), error.value))
     found: dict[KeyPath, str] = {}
     for parents in missing.keys() & values.keys():
         wanted = [
@@ -193,12 +194,25 @@ def _stand_ins(
     return found
 
 
-def _has_a_meaning(key: str, parents: KeyPath) -> bool:
-    """Whether a name alone tells what to write."""
+def _may_stand_for(error: Any, parents: KeyPath, wanted: Sequence[str]) -> bool:
+    """Whether a key may be one of the missing ones beside it: an unknown key, or a wrong value."""
+    key = str(error.document_path[-1])
+    if error.code != UNKNOWN:
+        return error.rule == "type" and bool(wanted)
+    chosen = (name for name in wanted if "allowed" in rules_at((*parents, name)))
+    if any(is_valid((*parents, name), error.value) for name in chosen):
+        return True
+    return bool(wanted) and not _has_a_meaning(key, parents, error.value)
+
+
+def _has_a_meaning(key: str, parents: KeyPath, value: Any) -> bool:
+    """Whether a name tells what to write: a key that takes the value, or one of another place."""
     known = keys_at(parents)
-    near = all_nearest(key, known)
-    is_near = bool(aliases.meant(key, known) or misspelt(key, near))
-    return is_near or bool(aliases.other_word(key) or section_of(key, parents))
+    near = misspelt(key, all_nearest(key, known))
+    is_near = any(takes((*parents, name), value) for name in near)
+    return bool(is_near or aliases.meant(key, known)) or bool(
+        aliases.other_word(key) or section_of(key, parents)
+    )
 
 
 def _meant(key: str, value: Any) -> tuple[str, ...]:

@@ -21,8 +21,10 @@ from generator.diagnostics import (
     all_nearest,
 )
 from generator.records import record, replace
+from generator.sitefile.key_rules import rules_at
 from generator.sitefile.slips import is_content, width
 from generator.sitefile.source import Document, Plain, value_at
+from generator.sitefile.typed_values import as_typed
 
 # Whether the schema accepts a text at a path.
 Fits = Callable[[KeyPath, Any], bool]
@@ -277,17 +279,17 @@ def _parted(path: KeyPath, message: str, help_text: str, edit: Rewrite) -> Findi
 
 
 def _swapped(findings: list[Finding], data: Mapping[str, Any], fits: Fits) -> list[Finding]:
-    """Two values of one mapping, each of which would be valid in place of the other."""
+    """Two values of one section or entry, each of which would be valid in place of the other."""
     wrong: dict[KeyPath, list[Finding]] = {}
     for finding in findings:
         if _is_of_value(finding) and isinstance(value_at(data, finding.path), str):
-            wrong.setdefault(finding.path[:-1], []).append(finding)
-    for of_one_mapping in wrong.values():
+            wrong.setdefault(_entry(finding.path), []).append(finding)
+    for of_one_entry in wrong.values():
         # If more is wrong than a slip or two, no swapped pair is the cause, and trying all pairs
         # takes quadratic time.
-        if len(of_one_mapping) > _SWAPPED_AMONG:
+        if len(of_one_entry) > _SWAPPED_AMONG:
             continue
-        for one, other in combinations(sorted(of_one_mapping, key=lambda f: f.path), 2):
+        for one, other in combinations(sorted(of_one_entry, key=lambda f: len(f.path)), 2):
             first, second = (value_at(data, f.path) for f in (one, other))
             if one.path != other.path and fits(one.path, second) and fits(other.path, first):
                 key, its = one.path[-1], other.path[-1]
@@ -296,7 +298,17 @@ def _swapped(findings: list[Finding], data: Mapping[str, Any], fits: Fits) -> li
                     message=f"'{key}' and '{its}' have each other's value",
                     help=f"write '{key}: {second}' and '{its}: {first}'",
                     related=(Related("the other one", other.path),),
-                    proposals=((Replace(one.path, str(second)), Replace(other.path, str(first))),),
+                    proposals=((_written(one.path, second), _written(other.path, first)),),
                 )
                 return [made, *(f for f in findings if f not in (one, other))]
     return findings
+
+
+def _written(path: KeyPath, value: Any) -> Replace:
+    return Replace(path, as_typed(value, rules_at(path)))
+
+
+def _entry(path: KeyPath) -> KeyPath:
+    """The entry of a list around a value, or its section."""
+    ends = (end for end in range(len(path) - 1, 0, -1) if isinstance(path[end - 1], int))
+    return path[: next(ends, 1)]

@@ -15,7 +15,7 @@ from generator.pipeline import Reading, read_site
 from generator.records import replace
 from generator.reports.text import place
 from generator.site import Site as Derived
-from typos import layout, mistakes, values
+from typos import blocks, layout, mistakes, values, words
 from typos.sites import File, files
 from typos.text import Mistake, Site
 
@@ -23,6 +23,8 @@ KINDS: Sequence[Callable[[random.Random, Site], Mistake | None]] = (
     *mistakes.MISTAKES,
     *values.MISTAKES,
     *layout.MISTAKES,
+    *blocks.MISTAKES,
+    *words.MISTAKES,
 )
 
 

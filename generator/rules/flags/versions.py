@@ -17,7 +17,7 @@ _OF_OTHERS = (
 _WARNINGS = ("SG638", "SG646")
 
 
-@rule("SG630", Severity.NOTE)
+@rule("SG630", Severity.NOTE, unless="SG605")
 def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
     """Settings that only a custom build or a newer engine can have are reported once.
 
