@@ -1,11 +1,11 @@
 """What TensorRT-LLM rejects or fails on at startup."""
 
+from generator.engines import rows
 from generator.engines.startup import Condition
-from generator.engines.tensorrt_llm.startup import draft_settings, model, options, values
+from generator.engines.tensorrt_llm.startup import options, sizes
 
 CONDITIONS: tuple[Condition, ...] = (
     *options.CONDITIONS,
-    *values.CONDITIONS,
-    *model.CONDITIONS,
-    *draft_settings.CONDITIONS,
+    *sizes.CONDITIONS,
+    *rows.conditions("tensorrt-llm", sizes.FACTS),
 )

@@ -21,7 +21,6 @@ _WANTED = {
 }
 # The words that pydantic accepts for a boolean.
 _SWITCHES = frozenset(("true", "false", "1", "0", "yes", "no", "on", "off", "y", "n", "t", "f"))
-_TRANSFER, _WATERMARK = "kv-transfer-config", "watermark-config"
 # The first release whose classes were not read.
 _UNREAD = (0, 34)
 
@@ -98,17 +97,4 @@ def _is_number(value: Any, kind: str) -> bool:
     return kind == "float" or number.is_integer()
 
 
-def _no_connector(start: Start) -> Refusal | None:
-    given, hybrid = start.value(_TRANSFER), "disable-hybrid-kv-cache-manager"
-    # If that is set, vLLM does not look at the connector.
-    if not isinstance(given, Mapping) or hybrid in start.settings:
-        return None
-    if start.word(_TRANSFER, "kv_connector"):
-        return None
-    return start.refuse(_TRANSFER, "no KV connector is named", "write 'kv_connector: NAME'")
-
-
-CONDITIONS = (
-    Condition(_wrong_values, "vllm/config", until=_UNREAD),
-    Condition(_no_connector, "vllm/distributed/kv_transfer/kv_connector/factory.py:102"),
-)
+CONDITIONS = (Condition(_wrong_values, "vllm/config", until=_UNREAD),)

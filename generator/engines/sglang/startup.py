@@ -1,0 +1,48 @@
+"""What SGLang rejects or fails on at startup: the rows of `schemas/startup/sglang.yaml`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from generator.engines import rows
+from generator.engines.startup import Condition, Start
+
+# Page sizes in tokens that a backend supports; SGLang changes others to the last one.
+_PAGES: Mapping[str, tuple[int, ...]] = {
+    "flashmla": (64,),
+    "trtllm_mla": (32, 64),
+    "cutedsl_mla": (32, 64),
+    "trtllm_mha": (16, 32, 64, 128),
+    "fa4": (128,),
+}
+
+
+def _page(start: Start) -> int:
+    page, pages = start.count("page-size"), _PAGES.get(start.word("attention-backend"))
+    return pages[-1] if pages and page not in pages else page
+
+
+def _pages(start: Start) -> str:
+    return " or ".join(map(str, _PAGES.get(start.word("attention-backend"), ())))
+
+
+def _spreads_experts(start: Start) -> bool:
+    exchanged = start.word("moe-a2a-backend") not in ("", "none")
+    return (start.sizes.expert or exchanged) and start.sizes.tensor > 1
+
+
+def _is_whole_tensor(start: Start) -> bool:
+    """Whether the model is split by tensors alone, without drafts."""
+    sizes, data = start.sizes, start.count("attn-dp-size")
+    return sizes.tensor > 1 and sizes.pipeline == 1 and not start.method and data <= 1
+
+
+FACTS: Mapping[str, Callable[[Start], Any]] = {
+    "page": _page,
+    "pages": _pages,
+    "spread": _spreads_experts,
+    "whole_tensor": _is_whole_tensor,
+    "block": lambda start: start.drafted + 1 if start.drafted else None,
+    "keyed": lambda start: "SGLANG_API_KEY" in (start.engine.secrets or ()),
+}
+
+CONDITIONS: tuple[Condition, ...] = rows.conditions("sglang", FACTS)

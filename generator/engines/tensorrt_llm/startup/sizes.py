@@ -1,0 +1,83 @@
+"""What TensorRT-LLM rejects at startup that no row can say: lists that must add up."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from generator.engines.startup import Condition, Refusal, Start
+
+_PATH = ("model", "speculative", "config")
+
+
+def _largest_graph(start: Start) -> float | None:
+    return max(start.numbers("config", "cuda_graph_config", "batch_sizes"), default=None)
+
+
+def _block(start: Start) -> float:
+    """The size of a block of the KV cache in tokens."""
+    return start.number("config", "kv_cache_config", "tokens_per_block") or 32
+
+
+def _layers_of_stages(start: Start) -> Refusal | None:
+    layers = start.value("config", "pp_partition")
+    if not isinstance(layers, list) or not all(str(layer).isdigit() for layer in layers):
+        return None
+    stages, known = start.sizes.pipeline, start.known.layers if start.known else None
+    total = sum(int(str(layer)) for layer in layers)
+    if len(layers) != stages or (known and total != known):
+        return start.refuse(
+            "config",
+            f"'pp_partition' is not a number of layers for each of {stages} stages"
+            + (f", {known} in all" if known else ""),
+            "take it out: the engine splits layers evenly",
+            "pp_partition",
+        )
+    return None
+
+
+def _experts_of_ranks(start: Start) -> Refusal | None:
+    sizes = [start.number("config", f"moe_{kind}_parallel_size") for kind in ("tensor", "cluster")]
+    spread = start.sizes.tensor if start.sizes.expert else None
+    tensor, cluster = (int(size) if size is not None and size > 0 else None for size in sizes)
+    if tensor is None and cluster is None:
+        return None
+    product = (tensor or 1) * (cluster or 1) * (spread or 1)
+    if start.sizes.tensor % product or (tensor and spread and product != start.sizes.tensor):
+        key = "moe_tensor_parallel_size" if tensor else "moe_cluster_parallel_size"
+        return start.refuse(
+            "config",
+            f"the expert parallel sizes do not multiply to tensor size {start.sizes.tensor}",
+            "take it out: 'engine.parallel.expert' says whether experts are spread",
+            key,
+        )
+    return None
+
+
+def _schedule(start: Start) -> Refusal | None:
+    key, drafted = "draft_len_schedule", start.drafted
+    lengths = start.draft_setting(key)
+    if not isinstance(lengths, dict) or not drafted:
+        return None
+    by_batch = {str(batch): length for batch, length in lengths.items()}
+    if by_batch.get("1") != drafted:
+        return Refusal(
+            f"a schedule must begin with batch size 1 and the {drafted} drafted tokens",
+            (*_PATH, key),
+            f"write '1: {drafted}' in it",
+        )
+    wrong = [n for n in by_batch.values() if not isinstance(n, int) or not 0 <= n <= drafted]
+    if wrong:
+        return Refusal(
+            f"{wrong[0]} is not within the {drafted} drafted tokens",
+            (*_PATH, key),
+            f"write 0 to {drafted}",
+        )
+    return None
+
+
+FACTS: Mapping[str, Callable[[Start], Any]] = {"largest_graph": _largest_graph, "block": _block}
+
+CONDITIONS = (
+    Condition(_layers_of_stages, "tensorrt_llm/mapping.py, pp_layers"),
+    Condition(_experts_of_ranks, "tensorrt_llm/mapping.py"),
+    Condition(_schedule, "tensorrt_llm/llmapi/llm_args.py, DecodingBaseConfig"),
+)

@@ -1,0 +1,109 @@
+"""What the rows of `schemas/startup/vllm.yaml` ask beside the site's own settings."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from generator.catalogs.versions import version
+from generator.engines.startup import Start
+from generator.engines.vllm.startup.kinds import FACTS as OF_KINDS
+from generator.models.architecture import is_of_modelopt
+
+# Kinds whose config.json sets the type of their states, if no flag does.
+_OWN_STATES = ("nemotron_h", "qwen3_5")
+_UNCOMPILED = ("0", "NONE")
+
+
+def _expert_ranks(start: Start) -> int:
+    return start.sizes.tensor * start.sizes.data
+
+
+def _experts_held(start: Start) -> int | None:
+    experts = start.known.experts if start.known else None
+    redundant = int(start.number("eplb-config", "num_redundant_experts") or 0)
+    return experts + redundant if experts else None
+
+
+def _experts_missing(start: Start) -> int | None:
+    experts = start.known.experts if start.known else None
+    return -experts % _expert_ranks(start) if experts else None
+
+
+def _kv_copies(start: Start) -> int | None:
+    return max(1, start.sizes.tensor // start.known.kv_heads) if start.known else None
+
+
+def _heads_by_kv(start: Start) -> int | None:
+    return start.known.heads // start.known.kv_heads if start.known else None
+
+
+def _largest_graph(start: Start) -> float | None:
+    sizes = start.numbers("cudagraph-capture-sizes") or start.numbers(
+        "compilation-config", "cudagraph_capture_sizes"
+    )
+    return max(sizes, default=None)
+
+
+def _is_uncompiled(start: Start) -> bool:
+    mode = start.word("compilation-config", "mode")
+    return start.word("optimization-level") == "0" or mode in _UNCOMPILED
+
+
+def _step(start: Start) -> int:
+    return start.count("max-num-batched-tokens", start.batch.tokens)
+
+
+def _drafted_step(start: Start) -> int | None:
+    return start.sequences * (start.drafted + 1) if start.drafted else None
+
+
+def _is_padded(start: Start) -> bool:
+    return start.method == "draft" or start.draft_setting("parallel_drafting") is True
+
+
+def _has_small_heads(start: Start) -> bool:
+    return start.model_type == "gpt_oss" or (start.known is not None and start.known.head_dim == 64)
+
+
+def _is_patched(start: Start) -> bool:
+    built = version(start.engine.version)
+    return bool(built.local) or built.dev != version("0").dev
+
+
+def _is_block_of_b12x(start: Start) -> bool:
+    backend = start.word("attention-backend") or start.word("attention-config", "backend")
+    return backend.upper() == "B12X" and not version(start.engine.version).local
+
+
+def _needs_sixteen_bits(start: Start) -> bool:
+    return is_of_modelopt(start.model) or start.form == "mxfp4"
+
+
+def _states_type(start: Start) -> str:
+    """The type of states: the requested one, or what the model's config.json may request."""
+    asked = start.word("mamba-ssm-cache-dtype")
+    if asked not in ("", "auto"):
+        return asked
+    states = start.known.recurrent if start.known else None
+    follows = start.model_type.startswith(_OWN_STATES) or not start.model_type
+    return "float16" if follows and (states is None or states.state_bytes == 2) else "auto"
+
+
+FACTS: Mapping[str, Callable[[Start], Any]] = {
+    "expert_ranks": _expert_ranks,
+    "experts_held": _experts_held,
+    "experts_missing": _experts_missing,
+    "kv_copies": _kv_copies,
+    "heads_by_kv": _heads_by_kv,
+    "largest_graph": _largest_graph,
+    "uncompiled": _is_uncompiled,
+    "step": _step,
+    "drafted_step": _drafted_step,
+    "padded": _is_padded,
+    "small_heads": _has_small_heads,
+    "patched": _is_patched,
+    "b12x_block": _is_block_of_b12x,
+    "modelopt": lambda start: is_of_modelopt(start.model),
+    "of_modelopt_or_mxfp4": _needs_sixteen_bits,
+    "states_type": _states_type,
+    **OF_KINDS,
+}

@@ -1,3 +1,0 @@
-"""vLLM's sampling: sharded over ranks, and with the mask that was sampled from."""
-
-CONDITIONS = ()
