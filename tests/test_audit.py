@@ -246,7 +246,7 @@ error[SG414]: DGX OS has no 'mlx5_0'
   |
 1 | NCCL_IB_HCA=mlx5_0
   |             ^^^^^^
-  = help: its devices are rocep1s0f0, roceP2p1s0f0, rocep1s0f1 and roceP2p1s0f1; take it out: \
+  = help: its devices are rocep1s0f0, roceP2p1s0f0, rocep1s0f1 and roceP2p1s0f1; remove it: \
 sparkgen derives it for each node; run 'sparkgen explain SG414'
 
 error[SG842]: NCCL does not trim this line: NCCL_SOCKET_IFNAME is not set to what it looks like
@@ -262,7 +262,7 @@ error[SG416]: 'NCCL_IB_DISABLE: 1' keeps NCCL off the fabric, on slow sockets
   |
 3 | NCCL_IB_DISABLE=1
   |                 ^
-  = help: take it out: sparkgen sets it to 0; run 'sparkgen explain SG416'
+  = help: remove it: sparkgen sets it to 0; run 'sparkgen explain SG416'
 
 3 errors in nccl.conf
 """
@@ -321,7 +321,7 @@ def test_help_has_no_derived_address() -> None:
     adopted = adopt(read([Input("", "nccl.conf", b"NCCL_IB_GID_INDEX=3\n")]), "mine", "mine.yaml")
     ((rule, advice),) = [(remark.rule, remark.help) for remark in audit(adopted)]
     (finding,) = [found for found in adopted.reading.findings if found.rule == rule]
-    assert (rule, advice) == ("SG419", "take it out")
+    assert (rule, advice) == ("SG419", "remove it")
     assert finding.help == f"{advice}{finding.derived_help}"
     assert "NCCL_IB_ADDR_RANGE: 10.100.0.0/23" in finding.derived_help
 

@@ -139,9 +139,10 @@ def mentions(edit: Edit) -> list[str]:
         case Replace():
             # If the text is a list, the help contains the name that was wrong.
             shown = str(edit.value).lower() if isinstance(edit.value, bool) else str(edit.value)
-            return [*re.findall(r"[\w./-]+", shown), "take the tag out", "swap"]
+            return [*re.findall(r"[\w./-]+", shown), "remove the tag", "swap"]
         case Remove():
             return [
+                "remove",
                 "take",
                 "leave it out",
                 "keep one",
@@ -151,7 +152,7 @@ def mentions(edit: Edit) -> list[str]:
                 "parallel: ",
             ]
         case Rewrite():
-            return ["write", "put", "indent", "take it out"]
+            return ["write", "put", "indent", "remove it"]
         case Add():
             return [str(edit.path[-1]), "endpoints", "cable", "use the key", "under"]
 

@@ -227,7 +227,7 @@ def test_model_and_engine_need_each_other(key: str, other: str) -> None:
     (finding,) = read_site("site.yaml", yaml.safe_dump(sections).encode()).findings
     assert (finding.rule, path_text(finding.path)) == ("SG102", other)
     assert finding.message == f"the key '{key}' is missing beside '{other}'"
-    assert finding.help.endswith(f", or take '{other}' out to keep the network alone")
+    assert finding.help.endswith(f", or remove '{other}' to keep the network alone")
 
 
 def test_misspelt_key_is_not_also_a_missing_one() -> None:

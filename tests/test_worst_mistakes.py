@@ -130,7 +130,7 @@ MISTAKES = (
     ),
     Worst(
         *("slurm-trtllm", "  args:\n", "  args:\n    backend: pytorch\n", "SG604"),
-        *("take this out", False, "backend: pytorch"),
+        *("remove this", False, "backend: pytorch"),
     ),
     Worst(
         *("slurm-trtllm", "  args:\n", "  args:\n    config: {cuda_grph_config: {}}\n", "SG672"),

@@ -45,7 +45,7 @@ def _bonds(node: FoundNode) -> Iterator[Remark]:
         known = [one.name for one in own]
         message = f"{listed(known, 'and')} {'are' if len(own) > 1 else 'is'} in {name}"
         place = own[0].master or own[0].place
-        advice = "take them out, and give each half an address in a subnet of its own"
+        advice = "remove them, and give each half an address in a subnet of its own"
         yield _remark("SG846", message, advice, place)
 
 

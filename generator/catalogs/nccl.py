@@ -58,11 +58,11 @@ _PLUGINS = r"NCCL_(IBEXT_DISABLE|PLUGIN_P2P|(SHARP|UCX|INSPECTOR)_\w+)"
 # Names that configurations copy from each other, but that no release has ever read.
 _PYTORCHS = ("NCCL_BLOCKING_WAIT", "NCCL_ASYNC_ERROR_HANDLING", "NCCL_DESYNC_DEBUG")
 NEVER: Mapping[str, str] = {
-    "NCCL_TIMEOUT": "take it out; PyTorch's own timeout is a flag of the engine, "
+    "NCCL_TIMEOUT": "remove it; PyTorch's own timeout is a flag of the engine, "
     "in vLLM 'distributed-timeout-seconds'",
     "NCCL_IB_TOS": "write NCCL_IB_TC, the traffic class",
-    "NCCL_TUNER_THRESHOLD": "take it out",
-    "NCCL_MIN_TRAFFIC_PER_CHANNEL": "take it out; NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS "
+    "NCCL_TUNER_THRESHOLD": "remove it",
+    "NCCL_MIN_TRAFFIC_PER_CHANNEL": "remove it; NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS "
     "bound the channels",
 } | {name: f"it is PyTorch's: write TORCH_{name}" for name in _PYTORCHS}
 

@@ -22,7 +22,7 @@ class Replacement:
     @property
     def is_needless(self) -> bool:
         """Whether nothing has to be written in its place."""
-        return self.instead.startswith("take it out")
+        return self.instead.startswith("remove it")
 
     @property
     def word(self) -> str:

@@ -150,7 +150,7 @@ def _words(proposal: Proposal) -> Iterable[str]:
             case Rename(_, key):
                 yield f"write '{key}'"
             case Remove(path):
-                yield f"take {path_text(path)} out"
+                yield f"remove {path_text(path)}"
             case Add(path):
                 yield f"add {path_text(path)}"
 

@@ -236,7 +236,7 @@ def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
             yield Fault(
                 f"the cable from {a} to {b} is written twice",
                 (*cable.path, "endpoints"),
-                "take it out",
+                "remove it",
                 related=(Related("first written", (*cables.pop(), "endpoints")),),
                 proposals=removal(cable.path),
             )
@@ -395,7 +395,7 @@ def cables_of_a_single_node(
         yield Fault(
             "a single node has no cables",
             ("cabling",),
-            "take the key 'cabling' out",
+            "remove the key 'cabling'",
             at_key=True,
             proposals=removal(("cabling",)),
         )
@@ -726,7 +726,7 @@ def redundant_second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fau
             yield Fault(
                 "a second cable between two nodes brings no speed",
                 (*cable.path, "endpoints"),
-                "take it out: one cable carries all that a node's PCIe links do"
+                "remove it: one cable carries all that a node's PCIe links do"
                 f"{_CROSSED if _is_crossed(cable) else ''}",
                 related=(Related("the first cable", (*known.path, "endpoints")),),
                 proposals=removal(cable.path),

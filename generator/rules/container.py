@@ -34,7 +34,7 @@ def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
         yield Fault(
             f"RDMA pins more memory than {limit} bytes",
             path,
-            "take it out: sparkgen sets none",
+            "remove it: sparkgen sets none",
             proposals=removal(path),
         )
 
@@ -63,7 +63,7 @@ def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) 
             yield Fault(
                 f"{gib} GiB are more than the {least.memory_gb} GB of {least.name}",
                 ("engine", "container", key),
-                "write less, or take it out",
+                "write less, or remove it",
                 nodes=(least.name,),
             )
 
@@ -99,7 +99,7 @@ def container_limits_under_slurm(engine: DeclaredEngine) -> Iterator[Fault]:
         yield Fault(
             f"'{key}' does not reach a container that pyxis starts",
             path,
-            "take it out, and bound the job in slurm.conf",
+            "remove it, and bound the job in slurm.conf",
             at_key=True,
             proposals=removal(path),
         )
@@ -141,7 +141,7 @@ def experts_over_ranks(engine: DeclaredEngine) -> Iterator[Fault]:
         yield Fault(
             f"experts over {over} ranks do not divide tensor size {sizes.tensor}",
             path,
-            f"write {listed(map(str, fitting))}" if fitting else "take it out",
+            f"write {listed(map(str, fitting))}" if fitting else "remove it",
         )
 
 

@@ -91,7 +91,7 @@ def parallel_product(
     yield Fault(
         f"tensor x pipeline x data is {product}, and there {_nodes(count)}",
         ("engine", "parallel"),
-        f"write {some}{more}" if count > 1 else "take 'parallel' out",
+        f"write {some}{more}" if count > 1 else "remove 'parallel'",
         at_key=True,
         related=(Related("the nodes", ("nodes",)),),
         proposals=splits.proposals(sizes, found) if count > 1 else removal(("engine", "parallel")),
@@ -305,7 +305,7 @@ def unused_port(engine: DeclaredEngine) -> Iterator[Fault]:
             f"nothing here opens the port{several} {listed(map(repr, names))}",
             ("engine", "ports", names[0]),
             did_you_mean(names[0], known)
-            or (f"'{launcher}' opens {listed(known, 'and')}" if known else "take it out"),
+            or (f"'{launcher}' opens {listed(known, 'and')}" if known else "remove it"),
             at_key=True,
             proposals=removal(*(("engine", "ports", name) for name in names))
             if not known

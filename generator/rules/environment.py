@@ -129,7 +129,7 @@ def overridden_variable(
             yield Fault(
                 f"{name} is derived{own}",
                 variable.path,
-                "take it out, unless you know better",
+                "remove it, unless you know better",
                 nodes=(node.name,) if own else (),
             )
 
@@ -212,7 +212,7 @@ def nonexistent_devices(engine: DeclaredEngine) -> Iterator[Fault]:
             yield Fault(
                 f"'{variable.name}: {value}', and a node has one GPU, device 0",
                 variable.path,
-                "take it out: each node's engine sees that one",
+                "remove it: each node's engine sees that one",
                 proposals=removal(variable.path),
             )
 
@@ -242,7 +242,7 @@ def rank_set_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
             yield Fault(
                 f"{variable.name} says which rank this is, and sparkgen sees to that itself",
                 variable.path,
-                "take it out: sparkgen tells each node its rank",
+                "remove it: sparkgen tells each node its rank",
                 at_key=True,
                 proposals=removal(variable.path),
             )

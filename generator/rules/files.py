@@ -105,7 +105,7 @@ def source_that_cannot_be_read(
             yield Fault(
                 "a checksum is that of one file, and this is a folder",
                 _path(file, "sha256"),
-                "take it out: the manifest of the bundle has one for each file",
+                "remove it: the manifest of the bundle has one for each file",
                 proposals=removal(_path(file, "sha256")),
             )
         elif file.sha256 and (now := sha256(source.files[0].data).hexdigest()) != file.sha256:
@@ -265,9 +265,9 @@ def not_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
                     _path(file, key),
                     "write it under 'devices' of 'engine.container'"
                     if place.startswith("/dev/")
-                    else "take it out: who may ask Docker is root on the node"
+                    else "remove it: who may ask Docker is root on the node"
                     if place in _SOCKETS
-                    else "take it out: the container has its own",
+                    else "remove it: the container has its own",
                     proposals=removal(_path(file)),
                 )
 
@@ -477,7 +477,7 @@ def _uncovered(named: _Named, engine: DeclaredEngine, missing: Sequence[str]) ->
     return Fault(
         f"{named.path} is not in the container{where}: only the image, the model and 'files' are",
         named.key,
-        "take 'nodes' out of its entry, or name them all"
+        "remove 'nodes' from its entry, or name them all"
         if missing
         else f"add '- path: {named.path}' under 'files' if it lies on the nodes",
         proposals=() if missing else ((_entry(engine, {"path": named.path}),),),

@@ -78,7 +78,7 @@ def engine_out_of_reach(
         yield Fault(
             f"{where}, which is local there",
             ("engine", "bind"),
-            "take 'bind' out, or move the gateway there",
+            "remove 'bind', or move the gateway there",
             nodes=ends,
         )
     elif engine.bind == "fabric":
@@ -87,7 +87,7 @@ def engine_out_of_reach(
             yield Fault(
                 f"{where}: no cable joins the two",
                 ("engine", "bind"),
-                "take 'bind' out: management is what they share",
+                "remove 'bind': management is what they share",
                 nodes=ends,
             )
     elif not head.management:
@@ -160,7 +160,7 @@ def path_without_a_route(services: Services) -> Iterator[Fault]:
         yield Fault(
             f"the gateway has no route for {', '.join(paths)}",
             path,
-            "take 'paths' out: ask the engine itself, through a tunnel",
+            "remove 'paths': ask the engine itself, through a tunnel",
             at_key=True,
             proposals=removal(path),
         )

@@ -148,7 +148,7 @@ def _shared_by_others(message: str, engine: DeclaredEngine, model: DeclaredModel
     return Fault(
         message,
         place,
-        f"write {listed(map(str, sizes))}" if sizes else "take it out",
+        f"write {listed(map(str, sizes))}" if sizes else "remove it",
         proposals=replacements(place, sizes) or removal(place),
     )
 
@@ -302,6 +302,6 @@ def all_to_all_on_a_long_ring(
             yield Fault(
                 f"with '{flag}: {value}', each rank sends to all others, but no cables join them",
                 place,
-                f"write {listed(keeps)}, or take it out",
+                f"write {listed(keeps)}, or remove it",
                 proposals=replacements(place, keeps) + removal(place),
             )

@@ -132,7 +132,7 @@ def addition_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
         path = ("engine", "image", "adds", index)
         if _OF_ENGINES[added] != engine.name:
             title = ENGINE_TRAITS[_OF_ENGINES[added]].title
-            yield Fault(f"'{added}' is for {title}", path, "take it out")
+            yield Fault(f"'{added}' is for {title}", path, "remove it")
         elif own.commits is not None and own.commit(engine.version) is None:
             yield Fault(
                 f"the commit of {own.title} {engine.version} is not known",

@@ -49,7 +49,7 @@ def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
         yield Fault(
             "only llama.cpp reads a GGUF file",
             ("model", "file"),
-            "take it out, or write 'name: llama.cpp' under 'engine'",
+            "remove it, or write 'name: llama.cpp' under 'engine'",
             at_key=True,
             proposals=removal(("model", "file")) + replacements(("engine", "name"), [NAME]),
         )
@@ -120,7 +120,7 @@ def unsupported_split(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
         yield Fault(
             "llama.cpp splits a model by its layers alone",
             path,
-            f"write 'parallel: {{pipeline: {count}}}'" if count > 1 else "take 'parallel' out",
+            f"write 'parallel: {{pipeline: {count}}}'" if count > 1 else "remove 'parallel'",
             at_key=True,
             proposals=several if count > 1 else removal(path),
         )
@@ -156,7 +156,7 @@ def setting_of_a_gguf_file(model: DeclaredModel, engine: DeclaredEngine) -> Iter
             yield Fault(
                 f"the GGUF file itself says {what}",
                 ("model", key),
-                f"take '{key}' out",
+                f"remove '{key}'",
                 at_key=True,
                 proposals=removal(("model", key)),
             )

@@ -113,7 +113,7 @@ def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Itera
         yield Fault(
             f"{ENGINE_TRAITS[engine.name].title} has no flag for the size of its KV cache",
             ("model", "kv_cache_memory"),
-            "take it out: its share of the memory decides",
+            "remove it: its share of the memory decides",
             at_key=True,
         )
 
@@ -168,7 +168,7 @@ def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
         yield Fault(
             f"the catalog knows the architecture of '{model.name}'",
             ("model", "architecture"),
-            "take it out, or write 'source' in place of 'name'",
+            "remove it, or write 'source' in place of 'name'",
             at_key=True,
         )
 
@@ -460,7 +460,7 @@ def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> It
         yield Fault(
             "the model is dense: it has no experts to spread",
             ("engine", "parallel", "expert"),
-            "take 'expert' out",
+            "remove 'expert'",
             at_key=True,
             proposals=removal(("engine", "parallel", "expert")),
         )

@@ -601,7 +601,7 @@ def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
             yield Fault(
                 f"the gateway {gateway} is {owner.name} itself",
                 place,
-                "write the router's address, or take it out",
+                "write the router's address, or remove it",
                 related=(Related(owner.name, (*owner.path, "management", "address")),),
             )
         elif gateway not in network:
@@ -609,7 +609,7 @@ def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
             yield Fault(
                 f"the gateway {gateway} is not in {node.name}'s management network {network}",
                 place,
-                f"write an address of {network}, or take it out: the fabric has no gateway",
+                f"write an address of {network}, or remove it: the fabric has no gateway",
             )
         elif gateway in (network.network_address, network.broadcast_address):
             reported.add(management.gateway)
@@ -617,7 +617,7 @@ def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
             yield Fault(
                 f"the gateway {gateway} is the {kind} of {network} itself, which no machine has",
                 place,
-                "write the router's address, or take it out",
+                "write the router's address, or remove it",
             )
 
 

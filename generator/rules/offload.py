@@ -64,7 +64,7 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
         yield Fault(
             f"{title} keeps no KV cache on disk",
             path,
-            f"take it out: {listed(_having_some(), 'and')} do",
+            f"remove it: {listed(_having_some(), 'and')} do",
             at_key=True,
             proposals=removal(path),
             unsafe=True,
@@ -73,7 +73,7 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
         yield Fault(
             f"'{connector}' is set up for {listed(_having(connector), 'and')} alone",
             of_connector,
-            f"take it out: {title} has a connector of its own",
+            f"remove it: {title} has a connector of its own",
             proposals=removal(of_connector),
             unsafe=bool(flag),
         )
@@ -82,7 +82,7 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
         yield Fault(
             f"{title} {engine.version} keeps no KV cache on disk; {first} is the first that does",
             path,
-            "take it out, or use a later image",
+            "remove it, or use a later image",
             at_key=True,
         )
     elif (
@@ -93,7 +93,7 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
         yield Fault(
             f"the ranks of {title} have to be on one machine to share a KV cache on disk",
             path,
-            "take it out, or say by '+NAME' in 'engine.version' that a build of your own can; "
+            "remove it, or say by '+NAME' in 'engine.version' that a build of your own can; "
             f"{listed(_spanning())} keeps each rank's part on its own node",
             at_key=True,
         )
@@ -102,7 +102,7 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
             f"{title} does not start with LMCache for a model with layers of Mamba or linear "
             "attention",
             of_connector,
-            f"take it out: {title}'s own connector keeps their states",
+            f"remove it: {title}'s own connector keeps their states",
             proposals=removal(of_connector),
             unsafe=bool(flag),
         )
@@ -167,7 +167,7 @@ def kv_offload_configured_twice(model: DeclaredModel, engine: DeclaredEngine) ->
             yield Fault(
                 f"'{setting.name}' contradicts 'model.kv_offload', which sets it up",
                 path,
-                "take one of the two out",
+                "remove one of the two",
                 at_key=True,
                 proposals=removal(path),
                 unsafe=True,

@@ -153,7 +153,7 @@ def _of_a_rule(name: str, entry: Any, path: KeyPath) -> Iterator[Finding]:
         near = did_you_mean(name, RULES) or "see 'sparkgen explain --list'"
         yield _fault(f"no rule about a site is called '{name}'", path, near, at_key=True)
     elif severity is Severity.ERROR:
-        yield _fault(f"{name} is always an error", path, "take it out", at_key=True)
+        yield _fault(f"{name} is always an error", path, "remove it", at_key=True)
     if not isinstance(entry, dict) or {*entry} != {"level", "reason"}:
         example = "{level: error, reason: ...}"
         yield _fault("a rule has a level and a reason", path, f"write '{name}: {example}'")

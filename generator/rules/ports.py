@@ -49,7 +49,7 @@ def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault
             yield Fault(
                 f"a cable of the fabric ends at {name}",
                 end.path,
-                "take it out: a port is the fabric's or leads elsewhere",
+                "remove it: a port is the fabric's or leads elsewhere",
                 related=(Related("the cable", cabled[name].path),),
                 proposals=removal(end.path),
                 unsafe=True,
@@ -58,7 +58,7 @@ def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault
             yield Fault(
                 f"{name} is named twice",
                 end.path,
-                "take it out",
+                "remove it",
                 related=(Related("first named", seen[name].path),),
                 proposals=removal(end.path),
             )
@@ -166,7 +166,7 @@ def needless_routes(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
         yield Fault(
             "no node is further away than a neighbor",
             ("topology", "routes"),
-            "take it out: routes lead across a ring of four nodes or more",
+            "remove it: routes lead across a ring of four nodes or more",
             at_key=True,
             proposals=removal(("topology", "routes")),
         )

@@ -92,7 +92,7 @@ def secret_with_a_taken_name(
             yield Fault(
                 f"the secret {name} is named twice",
                 path,
-                "take it out",
+                "remove it",
                 related=(other,),
                 proposals=removal(path),
             )
@@ -101,7 +101,7 @@ def secret_with_a_taken_name(
             yield Fault(
                 f"{name} has a value in 'env', which a secret would replace",
                 path,
-                "take it out here if it is not a secret, or there if it is",
+                "remove it here if it is not a secret, or there if it is",
                 related=(other,),
                 proposals=removal(path) + removal(("engine", "env", name)),
             )
@@ -109,7 +109,7 @@ def secret_with_a_taken_name(
             yield Fault(
                 f"{name} is not a secret: sparkgen derives it, and a secret would replace it",
                 path,
-                "take it out",
+                "remove it",
                 proposals=removal(path),
             )
 
@@ -117,7 +117,7 @@ def secret_with_a_taken_name(
 def _help(document: Document, path: KeyPath, at_key: bool = False) -> str:
     """What to write instead: the name of the variable, if there is one."""
     name = _variable(document, path) if not at_key else ""
-    instead = f"write 'secrets: [{name}]' under 'engine'" if name else "take it out"
+    instead = f"write 'secrets: [{name}]' under 'engine'" if name else "remove it"
     where = "values belong in /etc/sparkgen/secrets.env on the nodes"
     return f"{instead}: {where}; revoke this one if others have seen it"
 

@@ -140,7 +140,7 @@ def hardened_login(engine: DeclaredEngine) -> Iterator[Fault]:
         yield Fault(
             f"'hardened' can't be combined with the launcher '{launcher}': {why}",
             ("engine", "container", "hardened"),
-            "take 'hardened' out",
+            "remove 'hardened'",
             at_key=True,
         )
 

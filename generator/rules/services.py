@@ -36,7 +36,7 @@ def flow_control_without_a_switch(
         yield Fault(
             f"'qos' is for nodes on a switch, and the topology is '{topology.kind}'",
             ("services", "qos"),
-            "take 'qos' out",
+            "remove 'qos'",
             at_key=True,
         )
 
@@ -70,7 +70,7 @@ def models_that_one_node_reads(
         yield Fault(
             "the service 'models' has nothing to copy: only the head reads a GGUF file",
             ("services", "models"),
-            "take 'models' out",
+            "remove 'models'",
             at_key=True,
         )
 
@@ -108,7 +108,7 @@ def proxy_without_a_network(
         yield Fault(
             f"the {name} has no address to listen on: {node.name} has no management network",
             ("services", name),
-            f"write 'management: {{address: ...}}' in {which}, or take '{name}' out",
+            f"write 'management: {{address: ...}}' in {which}, or remove '{name}'",
             at_key=True,
             nodes=(node.name,),
         )
@@ -136,5 +136,5 @@ def bypassed_proxy(is_behind_proxy: bool, engine: DeclaredEngine) -> Iterator[Fa
         yield Fault(
             f"'bind: {engine.bind}' would let clients bypass the proxy",
             ("engine", "bind"),
-            "take 'bind' out, or write 'bind: local'",
+            "remove 'bind', or write 'bind: local'",
         )

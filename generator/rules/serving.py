@@ -101,7 +101,7 @@ def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
                 yield Fault(
                     f"{name} is named twice",
                     path,
-                    "each node is one rank: take it out",
+                    "each node is one rank: remove it",
                     proposals=removal(path),
                 )
 

@@ -90,7 +90,7 @@ def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
         yield Fault(
             "SGLang has no speculative decoding over pipeline stages",
             ("model", "speculative"),
-            "split the model by 'tensor' alone, or take 'speculative' out",
+            "split the model by 'tensor' alone, or remove 'speculative'",
             at_key=True,
             related=(Related("the stages", ("engine", "parallel", "pipeline")),),
         )

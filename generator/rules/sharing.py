@@ -417,7 +417,7 @@ def order_of_the_guard(groups: Groups, services: Mapping[str, Settings]) -> Iter
                 proposals=replacements(path, misspelt(name, all_nearest(name, names))),
             )
         elif name in order[:index]:
-            yield Fault(f"{name} is named twice", path, "take it out", proposals=removal(path))
+            yield Fault(f"{name} is named twice", path, "remove it", proposals=removal(path))
 
 
 _GUARD_ORDER = ("services", Guard.NAME, "order")

@@ -96,7 +96,7 @@ def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterat
             if drafts.method == "mtp"
             else f"'{drafts.method}' drafts without a model",
             (*_PATH, "source"),
-            "take 'source' out",
+            "remove 'source'",
             at_key=True,
         )
     elif known.source == "needed" and not drafts.source:
@@ -163,7 +163,7 @@ def _tree(drafts: Speculative, known: Method, engine: DeclaredEngine) -> Iterato
                 yield Fault(
                     f"'{drafts.method}' of {title} has no '{key}'",
                     (*_PATH, key),
-                    "take it out",
+                    "remove it",
                     at_key=True,
                     proposals=removal((*_PATH, key)),
                 )
@@ -239,9 +239,7 @@ def _setting(
         prefix = traits.drafts_prefix
         names = [flag.name for flag in parser.catalog.flags() if flag.name.startswith(prefix)]
         near = did_you_mean(name, names).replace(prefix, "")
-        return Fault(
-            f"{parser.name} has no flag '{name}'", path, near or "take it out", at_key=True
-        )
+        return Fault(f"{parser.name} has no flag '{name}'", path, near or "remove it", at_key=True)
     if parser.owned.get(found.flag.name) == "model.speculative":
         help_text = "use the keys of model.speculative for it"
         return Fault(f"'{key}' is set by sparkgen", path, help_text, at_key=True)
@@ -383,7 +381,7 @@ def _together(config: Mapping[str, Any], engine: DeclaredEngine) -> Iterator[Fau
 def _option(key: str, value: Any, path: KeyPath, accepted: DraftSettings) -> Fault | None:
     """The fault of a key in the engine's file of settings."""
     if key not in accepted.settings:
-        near = did_you_mean(key, list(accepted.settings)) or "take it out"
+        near = did_you_mean(key, list(accepted.settings)) or "remove it"
         return Fault(f"{accepted.section} has no key '{key}'", path, near, at_key=True)
     if wanted := accepted.settings[key](value):
         return Fault(f"'{key}' takes {wanted}", path, f"write {wanted}")

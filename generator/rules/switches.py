@@ -58,7 +58,7 @@ def switch_without_cables(nodes: Nodes, cabling: Cabling, topology: Topology) ->
                 switch.path,
                 did_you_mean(switch.name, free)
                 or (f"the cables end at {listed(sorted(cabled), 'and')}" if cabled else "")
-                or "take it out: there is no switch here",
+                or "remove it: there is no switch here",
                 at_key=True,
                 proposals=tuple((Rename(switch.path, name),) for name in near),
             )
@@ -164,5 +164,5 @@ def lossless_switch(topology: Topology, services: Mapping[str, Settings]) -> Ite
             yield Fault(
                 f"RouterOS {switch.os} has no lossless queues for RoCE",
                 (*switch.path, "os"),
-                f"upgrade to {LOSSLESS} or later, or take 'qos' out of services",
+                f"upgrade to {LOSSLESS} or later, or remove 'qos' from services",
             )

@@ -105,7 +105,7 @@ def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
         name, written = _full(".".join(path), known), f"'{'.'.join(path)}' under 'config'"
         key = OWNED_SETTINGS.get(name)
         if key is not None:
-            instead = f"use the key {key}" if key else "it follows from the nodes; take it out"
+            instead = f"use the key {key}" if key else "it follows from the nodes; remove it"
             yield Fault(f"{written} is set by sparkgen", (*_CONFIG, *path), instead, at_key=True)
         elif name in engine.settings:
             yield Fault(
@@ -213,7 +213,7 @@ def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[F
         yield Fault(
             f"TensorRT-LLM {engine.version} lists the model by its own name",
             ("model", "served_name"),
-            "take it out, or take TensorRT-LLM 1.3.0rc29",
+            "remove it, or take TensorRT-LLM 1.3.0rc29",
             at_key=True,
         )
 
@@ -250,7 +250,7 @@ def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -
         yield Fault(
             "TensorRT-LLM takes the quantization from the checkpoint",
             ("model", "quantization"),
-            "take it out; for another one name another checkpoint",
+            "remove it; for another one name another checkpoint",
             at_key=True,
         )
 
@@ -320,7 +320,7 @@ def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> 
         yield Fault(
             "the guard can't stop a Slurm job",
             ("services", "guard"),
-            "take it out, and lower 'engine.memory_utilization'; or write 'launcher: mpi'",
+            "remove it, and lower 'engine.memory_utilization'; or write 'launcher: mpi'",
             at_key=True,
         )
 

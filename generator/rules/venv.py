@@ -32,7 +32,7 @@ def unsupported_venv_engine(engine: DeclaredEngine) -> Iterator[Fault]:
         yield Fault(
             "the engine runs from an image or from a virtual environment, not from both",
             _VENV,
-            "take one of the two out",
+            "remove one of the two",
             at_key=True,
             proposals=(*removal(_VENV), *removal(("engine", "image"))),
         )
@@ -73,7 +73,7 @@ def container_options_without_container(
         yield Fault(
             f"'{key}' is of a container, and the engine runs without one",
             path,
-            "take it out",
+            "remove it",
             at_key=True,
             proposals=removal(path),
         )
@@ -83,7 +83,7 @@ def container_options_without_container(
             yield Fault(
                 f"nothing is mounted at {file.inside}: the engine runs without a container",
                 path,
-                f"take it out, and name {file.place} where it is read",
+                f"remove it, and name {file.place} where it is read",
                 at_key=True,
                 proposals=removal(path),
             )
@@ -92,6 +92,6 @@ def container_options_without_container(
             yield Fault(
                 "nothing is mounted at the model's place: the engine runs without a container",
                 (*node.path, "model_path"),
-                f"take it out, and link {model.source} to it on {node.name}",
+                f"remove it, and link {model.source} to it on {node.name}",
                 at_key=True,
             )

@@ -77,7 +77,7 @@ def _idle(waiver: Waiver, path: KeyPath) -> Finding:
         Severity.WARNING,
         f"{waiver.rule} does not warn at {waiver.paths[int(path[-1])]}",
         path,
-        help="take it out of the list",
+        help="remove it from the list",
         proposals=removal(path),
     )
 
@@ -95,7 +95,7 @@ def _unused(waiver: Waiver, path: tuple[str, int]) -> Finding:
         Severity.WARNING,
         message,
         (*path, key),
-        help="take the waiver out",
+        help="remove the waiver",
         proposals=removal(path),
         # A mistake elsewhere may be hiding what the waiver was for.
         unsafe=True,

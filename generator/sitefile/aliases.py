@@ -22,22 +22,22 @@ class OtherWord:
 
 _FABRIC = OtherWord(
     "SG101",
-    "take it out: the fabric has no gateway, route or DNS, and sparkgen writes its netplan",
+    "remove it: the fabric has no gateway, route or DNS, and sparkgen writes its netplan",
 )
 _GATEWAY = OtherWord(
     "SG101", "the fabric has none; that of the network of people goes under 'management'", False
 )
-_UNIT = OtherWord("SG101", "take it out: restarts have one owner, the systemd unit of the bundle")
-_NETWORK = OtherWord("SG101", "take it out: containers are on the network of the host")
+_UNIT = OtherWord("SG101", "remove it: restarts have one owner, the systemd unit of the bundle")
+_NETWORK = OtherWord("SG101", "remove it: containers are on the network of the host")
 _PRIVILEGED = OtherWord(
-    "SG713", "take it out: the bundle gives containers what RDMA asks for, and no more"
+    "SG713", "remove it: the bundle gives containers what RDMA asks for, and no more"
 )
 _RANKS = OtherWord(
-    "SG101", "take it out: the order of 'nodes' gives the ranks, and the first one is the head"
+    "SG101", "remove it: the order of 'nodes' gives the ranks, and the first one is the head"
 )
 _GUARD_ORDER = OtherWord("SG101", "write 'guard: {order: [GROUP, ...]}' under 'services'", False)
 _SCRIPT = OtherWord(
-    "SG101", "take it out: use 'args' for the engine's flags, and 'env' for variables"
+    "SG101", "remove it: use 'args' for the engine's flags, and 'env' for variables"
 )
 
 # By key, in lower case and with '_' in place of '-'.

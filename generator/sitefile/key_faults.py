@@ -185,7 +185,7 @@ def _missing_other(path: KeyPath, other: str) -> Finding:
         f"the key '{other}' is missing beside '{key}'",
         path,
         at_key=True,
-        help=f"write '{other}: {example}', or take '{key}' out to keep the network alone",
+        help=f"write '{other}: {example}', or remove '{key}' to keep the network alone",
     )
 
 

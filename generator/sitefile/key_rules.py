@@ -51,7 +51,7 @@ def list_around(key: str, place: KeyPath) -> str:
     """How to correct a key that belongs to the list entry around the place, or nothing."""
     for end in range(len(place) - 2, 1, -1):
         if isinstance(place[end - 1], int) and key in keys_at(place[:end]):
-            return f"take it out, or write it into the entry of '{place[end - 2]}' around it"
+            return f"remove it, or write it into the entry of '{place[end - 2]}' around it"
     return ""
 
 

@@ -100,7 +100,7 @@ _PROBLEMS = {
         "an unknown escape in double quotes", "write '\\\\' for a backslash, or use single quotes"
     ),
     "did not find expected <document start>": _Problem(
-        "more text after the end of the document", "take it out, or indent it to where it belongs"
+        "more text after the end of the document", "remove it, or indent it to where it belongs"
     ),
     "second occurrence": _Problem(
         "two anchors have one name", "give each anchor a name of its own", unsafe=True
@@ -277,7 +277,7 @@ def _lines(raw: bytes) -> str:
     if not _is_plain(text) and (found := re.search(_FORBIDDEN, text)):
         message = f"the character U+{ord(found[0]):04X} is not allowed in a site file"
         span = _character(text[: found.start()])
-        raise _UnreadableError("SG006", message, text, span=span, help="take it out")
+        raise _UnreadableError("SG006", message, text, span=span, help="remove it")
     return text
 
 
@@ -314,7 +314,7 @@ def _odd_blanks(text: str) -> Iterator[Finding]:
                 "SG012",
                 f"a character that only looks like a space, U+{ord(odd[0]):04X}",
                 span=span,
-                help="write a plain space" if plain else "take it out",
+                help="write a plain space" if plain else "remove it",
                 proposals=((Rewrite(span, plain),),),
             )
 
@@ -367,7 +367,7 @@ def _syntax(error: yaml.YAMLError, text: str) -> Finding:
             "SG001",
             f"'{found[0][:40]}' begins a conflict that git left here",
             span=Span(line, 0, line, 7),
-            help="keep one side, or what is right of both, and take the three marks out",
+            help="keep one side, or what is right of both, and remove the three marks",
             unsafe=True,
         )
     if _tab_at(text, point):
@@ -379,7 +379,7 @@ def _syntax(error: yaml.YAMLError, text: str) -> Finding:
             "SG005",
             "a second document starts here; a site file holds one",
             span=point,
-            help="take the line out, or make a file of each document",
+            help="remove the line, or make a file of each document",
         )
     known = _PROBLEMS.get(problem) or _Problem(problem, _QUOTES)
     place = opened if known.is_opened else mark
@@ -440,7 +440,7 @@ class _Builder:
                     "SG010",
                     f"the tag {tag} is not known here",
                     path,
-                    help="take the tag out",
+                    help="remove the tag",
                     proposals=((Replace(path, _written(node.value)),),) if known else (),
                 )
             )

@@ -78,7 +78,7 @@ def _behind_a_sign(document: Document, finding: Finding, fits: Fits) -> Finding:
     return replace(
         finding,
         message=f"the value of '{finding.path[-1]}' is a comment",
-        help=f"write '{finding.path[-1]}: {value}', or take the line out",
+        help=f"write '{finding.path[-1]}: {value}', or remove the line",
         proposals=((Rewrite(sign, ""),),),
         # The value may have been commented out on purpose.
         unsafe=True,

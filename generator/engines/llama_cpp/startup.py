@@ -53,7 +53,7 @@ def _unknown_devices(start: Start) -> Refusal | None:
             return start.refuse(
                 name,
                 f"the nodes have no device '{wrong[0]}'",
-                f"write {' or '.join(sorted(known - {'none'}))}, or take it out",
+                f"write {' or '.join(sorted(known - {'none'}))}, or remove it",
             )
     return None
 
@@ -61,7 +61,7 @@ def _unknown_devices(start: Start) -> Refusal | None:
 def _several_devices_of_images(start: Start) -> Refusal | None:
     if len(_devices(start, "mmproj-device")) > 1:
         return start.refuse(
-            "mmproj-device", "images are processed on one device", "write CUDA0, or take it out"
+            "mmproj-device", "images are processed on one device", "write CUDA0, or remove it"
         )
     return None
 
@@ -73,7 +73,7 @@ def _variables_of_numbers(start: Start) -> Refusal | None:
         flag, value = flags.get(name), variable.value
         if flag and flag.type in ("int", "float") and not _is_number(value, flag.also):
             return start.refuse_variable(
-                name, f"{name} must be a number, not '{value}'", "take it out, or write a number"
+                name, f"{name} must be a number, not '{value}'", "remove it, or write a number"
             )
     return None
 

@@ -75,16 +75,16 @@ def placed(fault: Fault, document: Document) -> Fault:
 def _said_twice(fault: Fault, out: Remove, new: Add, old: Data) -> Fault:
     current = old.meaning() if isinstance(old, Plain) else old
     if current == new.value:
-        return replace(fault, help=f"{fault.help}, and take this out", proposals=((out,),))
+        return replace(fault, help=f"{fault.help}, and remove this", proposals=((out,),))
     if isinstance(current, list | dict):
         return replace(fault, help=f"{fault.help}, which is there already", proposals=())
     choices = choices_at(new.path)
     if choices and new.value not in choices:
-        text = f"{fault.help}, which says {scalar(current)}: take this out"
+        text = f"{fault.help}, which says {scalar(current)}: remove this"
         return replace(fault, help=text, proposals=((out,),))
     return replace(
         fault,
-        help=f"{fault.help}, which says {scalar(current)}: take this out, or write "
+        help=f"{fault.help}, which says {scalar(current)}: remove this, or write "
         f"{scalar(new.value)} there",
         proposals=((out,), (out, Replace(new.path, new.value))),
     )
@@ -112,7 +112,7 @@ def deprecated(name: str, found: Found, parser: Parser) -> Verdict:
     message = f"'{name}' is deprecated in {parser.name}"
     if known:
         return "SG642", _fault(name, message, known.instead, _instead(name, known))
-    return "SG642", _fault(name, message, f"take it out: {reason}", removal(_path(name)))
+    return "SG642", _fault(name, message, f"remove it: {reason}", removal(_path(name)))
 
 
 def unknown(name: str, parser: Parser) -> Verdict:
@@ -135,7 +135,7 @@ def unknown(name: str, parser: Parser) -> Verdict:
     if name in ENGINES[parser.engine].option_names(parser.catalog.version):
         flag = ENGINE_TRAITS[parser.engine].settings_flag
         return _unknown(name, parser, f"write it under '{flag}' in 'args': the options file has it")
-    help_text = f"did you mean '{exact}'?" if exact else "take it out, or see the engine's '--help'"
+    help_text = f"did you mean '{exact}'?" if exact else "remove it, or see the engine's '--help'"
     return _unknown(name, parser, help_text, _renamed(name, exact) if exact else ())
 
 
@@ -171,13 +171,13 @@ def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
     earlier = [each for each in holding if version(each) < version(parser.catalog.version)]
     if not earlier:
         message = f"{parser.name} has no flag '{name}' yet: {holding[0]} has it"
-        return "SG633", _fault(name, message, "take it out")
+        return "SG633", _fault(name, message, "remove it")
     near = parser.catalog.nearest(name)
     message = f"{parser.name} has no flag '{name}' any more: {earlier[-1]} had it"
     if near:
         proposals = _renamed(name, near)
         return "SG633", _fault(name, message, f"did you mean '{near}'?", proposals)
-    return "SG633", _fault(name, message, "take it out", removal(_path(name)))
+    return "SG633", _fault(name, message, "remove it", removal(_path(name)))
 
 
 def _abbreviated(name: str, full: list[str]) -> Verdict:
@@ -192,11 +192,11 @@ def _abbreviated(name: str, full: list[str]) -> Verdict:
 def _of_another_engine(name: str, parser: Parser, other: Parser) -> Verdict:
     message = f"'{name}' is a flag of {other.title}, and {parser.name} has none of that name"
     key = other.owning_key(name)
-    return "SG632", _fault(name, message, "take it out" if key is None else _key(key))
+    return "SG632", _fault(name, message, "remove it" if key is None else _key(key))
 
 
 def _key(key: str) -> str:
-    return f"use the key {key}" if key else "it follows from the nodes; take it out"
+    return f"use the key {key}" if key else "it follows from the nodes; remove it"
 
 
 def _fault(name: str, message: str, help_text: str, proposals: tuple[Proposal, ...] = ()) -> Fault:

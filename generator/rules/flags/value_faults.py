@@ -94,10 +94,10 @@ def _switch(name: str, value: Argument, path: KeyPath, found: Found) -> Iterator
         yield "SG639", Fault(f"'{name}' is off twice", path, f"write '{plain}: true'")
     elif value is False and not found.flag.off:
         message = f"'{name}' has no negation: it is off unless it is given"
-        yield "SG639", Fault(message, path, "take it out", proposals=removal(path))
+        yield "SG639", Fault(message, path, "remove it", proposals=removal(path))
     elif not isinstance(value, bool):
         meant = "false" if isinstance(value, str) and _is_no(value) else "true"
-        help_text = "take it out" if meant == "false" and not found.flag.off else ""
+        help_text = "remove it" if meant == "false" and not found.flag.off else ""
         message = f"'{name}' is a switch, and takes no value"
         sure = not help_text and isinstance(value, str) and _is_truth(value)
         proposals = replacements(path, [meant == "true"] if sure else [])
@@ -177,13 +177,13 @@ def _list(name: str, value: list[Any], path: KeyPath, flag: Flag) -> Iterator[Ve
         message = f"'{name}' takes {flag.many} values, and here are {len(value)}"
         yield "SG640", Fault(message, path, f"write a list of {flag.many}")
     elif not value and flag.many != "*":
-        yield "SG640", Fault(f"'{name}' takes at least one value", path, "take it out")
+        yield "SG640", Fault(f"'{name}' takes at least one value", path, "remove it")
     elif flag.many in ("+", "*"):
         for index, item in enumerate(value):
             if isinstance(item, str) and re.fullmatch(_LIKE_A_FLAG, item):
                 message = f"the engine would take '{item}' for a flag"
                 place = (*path, index)
-                yield "SG640", Fault(message, place, f"take it out of the values of '{name}'")
+                yield "SG640", Fault(message, place, f"remove it from the values of '{name}'")
 
 
 def _instead(name: str, flag: Flag) -> str:

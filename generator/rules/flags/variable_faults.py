@@ -60,7 +60,7 @@ def _fault(name: str, path: KeyPath, parser: Parser) -> Verdict:
     if holding:
         return _of_versions(name, path, parser, holding)
     near = _nearest(name, parser)
-    help_text = f"did you mean '{near}'?" if near else "take it out"
+    help_text = f"did you mean '{near}'?" if near else "remove it"
     sure = diagnostics.misspelt(name, [near] if near else [])
     proposals = diagnostics.renamings(path, sure) if near else diagnostics.removal(path)
     if parser.catalog.has_all_variables:
@@ -74,9 +74,9 @@ def _of_versions(name: str, path: KeyPath, parser: Parser, holding: list[str]) -
     if version(holding[-1]) < version(parser.catalog.version):
         message = f"{parser.name} no longer reads {name}: {holding[-1]} did"
         proposals = diagnostics.removal(path)
-        return _of("SG645", path, message, "take it out", proposals)
+        return _of("SG645", path, message, "remove it", proposals)
     message = f"{parser.name} does not read {name} yet: {holding[0]} does"
-    return _of("SG645", path, message, "take it out")
+    return _of("SG645", path, message, "remove it")
 
 
 def _nearest(name: str, parser: Parser) -> str | None:

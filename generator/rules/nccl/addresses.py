@@ -11,7 +11,7 @@ from generator.rules.registry import Fault, rule
 from generator.site.control_plane import chosen_plane
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 
-_OUT = "take it out: NCCL takes IPv4 and finds each port's address by itself"
+_OUT = "remove it: NCCL takes IPv4 and finds each port's address by itself"
 
 
 @rule("SG422", unless="SG303 SG304 SG305", suppressed_by="SG410 SG411 SG412 SG413")
@@ -60,7 +60,7 @@ def addresses_out_of_range(
             yield Fault(
                 f"'{name}: {value}' leaves out {address}{more}",
                 values.path(name),
-                "take it out, or write a range that has all subnets of the fabric in it",
+                "remove it, or write a range that has all subnets of the fabric in it",
                 proposals=removal(values.path(name)),
                 nodes=(node,),
             )
@@ -103,7 +103,7 @@ def prefix_of_another_length(
             yield Fault(
                 f"'{name}: {variable.value}', and the {topology.kind}'s subnets are /{length}",
                 variable.path,
-                f"take it out: sparkgen sees to it that it is {length}",
+                f"remove it: sparkgen sees to it that it is {length}",
                 proposals=removal(variable.path),
             )
 
@@ -141,7 +141,7 @@ def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterato
             yield Fault(
                 f"with '{name}: 0' NCCL can't tell a {topology.kind}'s ports apart",
                 variable.path,
-                "take it out: sparkgen sets it to 1",
+                "remove it: sparkgen sets it to 1",
                 proposals=removal(variable.path),
             )
 

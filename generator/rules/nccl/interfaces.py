@@ -14,7 +14,7 @@ from generator.rules.registry import Fault, rule
 from generator.settings.environment import Variable
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 
-_DERIVED = "take it out: sparkgen derives it for each node"
+_DERIVED = "remove it: sparkgen derives it for each node"
 _HARDWARE = tuple(FABRIC_HALVES.values())
 _OTHER_KIND = {half.interface: half.hca for half in _HARDWARE} | {
     half.hca: half.interface for half in _HARDWARE
@@ -255,7 +255,7 @@ def fabric_disabled(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
                 yield Fault(
                     f"'{name}: {values.get(name)}' keeps NCCL off the fabric, on slow sockets",
                     values.path(name),
-                    f"take it out: sparkgen sets it to {right}",
+                    f"remove it: sparkgen sets it to {right}",
                     proposals=removal(values.path(name)),
                 )
 

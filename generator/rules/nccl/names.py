@@ -110,7 +110,7 @@ def variable_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
             yield Fault(
                 f"NCCL {engine.nccl} has no {variable.name} yet: {first} is the first",
                 variable.path,
-                "take it out, or use an image with that NCCL",
+                "remove it, or use an image with that NCCL",
                 at_key=True,
             )
 
@@ -136,7 +136,7 @@ def _unknown(
             proposals = _instead(variable, proposals)
         elif is_patched(name):
             message = f"only patched builds of NCCL read {name}"
-            help_text = "take it out, or write 'nccl: {version: VERSION, patched: true}'"
+            help_text = "remove it, or write 'nccl: {version: VERSION, patched: true}'"
             proposals = ()
         elif near:
             help_text = f"did you mean {listed(map(repr, near))}?"
@@ -144,7 +144,7 @@ def _unknown(
         elif engine.nccl_patched:
             continue
         else:
-            help_text = "take it out; NCCL's user guide lists its environment variables"
+            help_text = "remove it; NCCL's user guide lists its environment variables"
         yield Fault(message, path, help_text, at_key=True, proposals=proposals)
 
 
@@ -159,7 +159,7 @@ def _given_up(variable: Variable, last: Release) -> Fault:
     return Fault(
         f"NCCL no longer reads {name}" + (f": {_written(last)} was the last" if last else ""),
         variable.path,
-        f"write {new}, which replaced it" if new else "take it out",
+        f"write {new}, which replaced it" if new else "remove it",
         at_key=True,
         proposals=_instead(variable, () if new else removal(variable.path)),
     )

@@ -55,7 +55,7 @@ def connections_across_a_ring(
                 yield Fault(
                     f"with '{name}: {values.get(name)}' NCCL connects nodes that no cable joins",
                     values.path(name),
-                    f"take it out: sparkgen sets it to {needed[name]}",
+                    f"remove it: sparkgen sets it to {needed[name]}",
                     proposals=removal(values.path(name)),
                 )
 
@@ -121,7 +121,7 @@ def unmerged_ports_of_a_ring(
         yield Fault(
             f"with '{_MERGE}: 0'{more} NCCL takes the wrong port of the cables here",
             values.path(_MERGE),
-            "take it out: merged ports work with any cabling",
+            "remove it: merged ports work with any cabling",
             proposals=removal(values.path(_MERGE)),
         )
 
@@ -153,7 +153,7 @@ def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
             yield Fault(
                 f"'{name}: 1' asks for NUMA, which the container does not have",
                 variable.path,
-                "take it out, or write 0",
+                "remove it, or write 0",
                 proposals=replacements(variable.path, [0]) + removal(variable.path),
             )
 
@@ -192,7 +192,7 @@ def files_that_steer_nccl(
             yield Fault(
                 f"'{variable.name}' may have NCCL connect nodes that no cable joins",
                 variable.path,
-                "take it out",
+                "remove it",
                 proposals=removal(variable.path),
                 unsafe=True,
             )

@@ -41,7 +41,7 @@ def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
             yield Fault(
                 f"{variable.name} has no effect: there is no GPUDirect RDMA on GB10",
                 variable.path,
-                "take it out",
+                "remove it",
                 at_key=True,
                 proposals=removal(variable.path),
             )
@@ -80,7 +80,7 @@ def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
         yield Fault(
             f"a GID index of {value} is not the same address on every device, and moves",
             values.path(name),
-            f"take it out{choice}",
+            f"remove it{choice}",
             proposals=removal(values.path(name)),
             derived_help=choice,
         )
@@ -138,6 +138,6 @@ def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
             yield Fault(
                 f"NCCL {engine.nccl} finds a peer's port best among merged ones",
                 merged.path,
-                "take it out: it was for builds before 2.30.7",
+                "remove it: it was for builds before 2.30.7",
                 proposals=removal(merged.path),
             )

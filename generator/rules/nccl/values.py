@@ -165,7 +165,7 @@ def _raw_fault(name: str, value: str) -> ValueFault | None:
     """The fault of an empty value, or of characters that only a shell would remove."""
     if not value:
         message = f"{name} is empty, and hides what /etc/nccl.conf says"
-        return message, "take it out: NCCL has a default for what is not set", ""
+        return message, "remove it: NCCL has a default for what is not set", ""
     if not PLAIN_VALUE.fits(value):
         bare = before_comment(value).strip(" '\"")
         meant = bare if PLAIN_VALUE.fits(bare) else ""

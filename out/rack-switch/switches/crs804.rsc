@@ -23,7 +23,7 @@ set [ find default-name=qsfp56-dd-2-5 ] auto-negotiation=no speed=200G-baseCR4 f
 :if ([:len [/interface/bridge/port find where interface=qsfp56-dd-2-5]] = 0) do={ /interface/bridge/port add bridge=bridge interface=qsfp56-dd-2-5 hw=yes }
 
 # Frames of 9000 bytes on every member of the bridge, the lanes of a cage too: its MTU is that of its
-# smallest member. One that can't is named: take it out of the bridge, unless you manage the switch through it.
+# smallest member. One that can't is named: remove it from the bridge, unless you manage the switch through it.
 :foreach port in=[/interface/ethernet find where l2mtu<9500] do={
   :do { /interface/ethernet set $port l2mtu=9500 } on-error={ :put ("L2 MTU not set: " . [/interface/ethernet get $port name]) }
 }

@@ -52,9 +52,7 @@ def _unknown_keys(start: Start) -> Iterator[Refusal]:
         if name in known or (parent and parent not in parents) or path[0] in _OWNED:
             continue
         beside = [key.rpartition(".")[2] for key in known if key.rpartition(".")[0] == parent]
-        help_text = (
-            did_you_mean(path[-1], beside) or f"take it out: {_title(start)} has no such key"
-        )
+        help_text = did_you_mean(path[-1], beside) or f"remove it: {_title(start)} has no such key"
         where = f"'{parent}'" if parent else "TensorRT-LLM's options file"
         refusal = start.refuse(CONFIG, f"{where} has no key '{path[-1]}'", help_text, *path)
         sure = misspelt(path[-1], all_nearest(path[-1], beside))

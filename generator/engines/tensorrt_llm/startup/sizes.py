@@ -28,7 +28,7 @@ def _layers_of_stages(start: Start) -> Refusal | None:
             "config",
             f"'pp_partition' is not a number of layers for each of {stages} stages"
             + (f", {known} in all" if known else ""),
-            "take it out: the engine splits layers evenly",
+            "remove it: the engine splits layers evenly",
             "pp_partition",
         )
     return None
@@ -46,7 +46,7 @@ def _experts_of_ranks(start: Start) -> Refusal | None:
         return start.refuse(
             "config",
             f"the expert parallel sizes do not multiply to tensor size {start.sizes.tensor}",
-            "take it out: 'engine.parallel.expert' says whether experts are spread",
+            "remove it: 'engine.parallel.expert' says whether experts are spread",
             key,
         )
     return None

@@ -1969,7 +1969,7 @@ def sshd(node: Node) -> Result:
     )
     culprits = [f"/{f.relative_to(node.root)}" for f in earlier if pattern.search(text_of(f))]
     where = some_of(culprits) or f"what is read before {SSHD}"
-    return fail(some_of(wrong), f"take it out of {where}, then: sudo systemctl reload ssh")
+    return fail(some_of(wrong), f"remove it from {where}, then: sudo systemctl reload ssh")
 
 
 # Other nodes

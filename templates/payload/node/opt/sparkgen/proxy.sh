@@ -33,9 +33,9 @@ clients() {
     name=${line%%=*} key=${line#*=}
     [[ $line == *=* && $name =~ $name_form ]] ||
       die "$keys, line $number: write NAME=KEY, with a name of letters, digits, '.', '_' and '-'"
-    [[ $key =~ $key_form ]] || die "$keys, line $number: a key has 20 or more letters, digits, '_' and '-'; take it out and run: proxy.sh add $name"
-    [[ -z ${seen[name $name]:-} ]] || die "$keys, line $number: $name has a key already: take one of the two out"
-    [[ -z ${seen[key $key]:-} ]] || die "$keys, line $number: another client has that key: take it out and run: proxy.sh add $name"
+    [[ $key =~ $key_form ]] || die "$keys, line $number: a key has 20 or more letters, digits, '_' and '-'; remove it and run: proxy.sh add $name"
+    [[ -z ${seen[name $name]:-} ]] || die "$keys, line $number: $name has a key already: remove one of the two"
+    [[ -z ${seen[key $key]:-} ]] || die "$keys, line $number: another client has that key: remove it and run: proxy.sh add $name"
     seen[name $name]=1 seen[key $key]=1
     echo "$name $key"
   done <"$keys"
