@@ -145,6 +145,25 @@ def test_hover_shows_the_explanation(path: Path) -> None:
     assert nothing is None
 
 
+def test_keys_are_explained_and_completed(path: Path) -> None:
+    async def ask(client: LanguageClient, uri: str, published: list[Any]) -> Any:
+        document = types.TextDocumentIdentifier(uri)
+        key = types.Position(text.split("\n").index("  kind: single"), 3)
+        hover = await client.text_document_hover_async(types.HoverParams(document, key))
+        value = types.Position(key.line, len("  kind: s"))
+        offered = await client.text_document_completion_async(
+            types.CompletionParams(document, value)
+        )
+        return hover.contents.value, offered
+
+    text = SITE
+    hover, offered = talk(path, text, ask)
+    assert "- Type: `single`" in hover
+    (ring,) = (item for item in offered if item.label == "ring")
+    assert ring.text_edit.new_text == "ring"
+    assert (ring.text_edit.range.start.character, ring.text_edit.range.end.character) == (8, 14)
+
+
 def test_actions_fix_the_text(path: Path) -> None:
     async def ask(client: LanguageClient, uri: str, published: list[Any]) -> Any:
         document = types.TextDocumentIdentifier(uri)

@@ -22,6 +22,9 @@ from generator.diagnostics import (
     Span,
     path_text,
 )
+from generator.editors.keys import Suggestion, documentation, suggestions
+from generator.editors.places import Place
+from generator.editors.places import place as place_at
 from generator.fixing.splicing import DocumentSplicer
 from generator.fixing.text_edits import text_edits
 from generator.pipeline import Reading
@@ -37,6 +40,7 @@ _SEVERITIES = {
     Severity.WARNING: types.DiagnosticSeverity.Warning,
     Severity.NOTE: types.DiagnosticSeverity.Information,
 }
+_ITEMS = {True: types.CompletionItemKind.Property, False: types.CompletionItemKind.Value}
 
 
 class Answers:
@@ -53,7 +57,7 @@ class Answers:
         return [self._diagnostic(finding) for finding in self._reading.findings]
 
     def hover(self, position: types.Position) -> types.Hover | None:
-        """The documentation of the rules with findings at a place."""
+        """The documentation of the rules with findings at a place, and of the key there."""
         at = self._codec.position_from_client_units(self._lines, position)
         rules = {
             finding.rule: None
@@ -61,8 +65,19 @@ class Answers:
             if _holds(self._place(finding), at.line, at.character)
         }
         pages = [text for rule in rules for text in _page(rule)]
-        content = types.MarkupContent(types.MarkupKind.Markdown, "\n".join(pages))
+        if (here := place_at(self._lines, at.line, at.character)) and (text := documentation(here)):
+            pages.append(text)
+        content = types.MarkupContent(types.MarkupKind.Markdown, "\n\n".join(pages))
         return types.Hover(content) if pages else None
+
+    def completion(self, position: types.Position) -> list[types.CompletionItem]:
+        """The keys and values that may be written at a place."""
+        at = self._codec.position_from_client_units(self._lines, position)
+        here = place_at(self._lines, at.line, at.character)
+        if not here:
+            return []
+        word = self._range(Span(at.line, here.start, at.line, here.end))
+        return [_item(suggestion, here, word) for suggestion in suggestions(here)]
 
     def actions(self, lines: range) -> list[types.CodeAction]:
         """The edits proposed by findings on these lines."""
@@ -122,6 +137,19 @@ class Answers:
             types.Position(span.end_line, span.end_column),
         )
         return self._codec.range_to_client_units(self._lines, own)
+
+
+def _item(suggestion: Suggestion, place: Place, word: types.Range) -> types.CompletionItem:
+    text = suggestion.text
+    if suggestion.is_key and not place.has_value:
+        text += ": "
+    shown = types.MarkupContent(types.MarkupKind.Markdown, suggestion.documentation)
+    return types.CompletionItem(
+        label=suggestion.text,
+        kind=_ITEMS[suggestion.is_key],
+        documentation=shown if suggestion.documentation else None,
+        text_edit=types.TextEdit(word, text),
+    )
 
 
 def _holds(span: Span, line: int, column: int) -> bool:

@@ -15,18 +15,39 @@ from generator.sitefile.sections import SECTIONS
 Reader = Callable[[str, str], Reading]
 
 
+class _OpenTexts:
+    """The last answers about each open text: a hover doesn't wait until a site is read again."""
+
+    def __init__(self, server: LanguageServer, read: Reader) -> None:
+        self._server, self._read = server, read
+        self._held: dict[str, tuple[str, Answers | None]] = {}
+
+    def answers(self, uri: str) -> Answers | None:
+        """The answers about the text as it is now; None if it isn't a site."""
+        text = self._server.workspace.get_text_document(uri).source
+        if uri not in self._held or self._held[uri][0] != text:
+            self._held[uri] = text, self._answers(uri, text)
+        return self._held[uri][1]
+
+    def forget(self, uri: str) -> None:
+        """Read a text anew next time: what it extends may have changed while it has not."""
+        self._held.pop(uri, None)
+
+    def _answers(self, uri: str, text: str) -> Answers | None:
+        if not is_site(text.splitlines(), SECTIONS):
+            return None
+        codec = self._server.workspace.position_codec
+        return Answers(uri, self._read(to_fs_path(uri) or uri, text), codec)
+
+
 def server(read: Reader) -> LanguageServer:
     """Create a server, without starting it."""
     made = LanguageServer("sparkgen", __version__)
-
-    def answers(uri: str) -> Answers | None:
-        text = made.workspace.get_text_document(uri).source
-        if not is_site(text.splitlines(), SECTIONS):
-            return None
-        codec = made.workspace.position_codec
-        return Answers(uri, read(to_fs_path(uri) or uri, text), codec)
+    texts = _OpenTexts(made, read)
+    answers = texts.answers
 
     def publish(uri: str) -> None:
+        texts.forget(uri)
         known = answers(uri)
         found = known.diagnostics() if known else []
         made.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found))
@@ -41,6 +62,7 @@ def server(read: Reader) -> LanguageServer:
 
     @made.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
+        texts.forget(params.text_document.uri)
         empty = types.PublishDiagnosticsParams(params.text_document.uri, [])
         made.text_document_publish_diagnostics(empty)
 
@@ -48,6 +70,13 @@ def server(read: Reader) -> LanguageServer:
     def hover(params: types.HoverParams) -> types.Hover | None:
         known = answers(params.text_document.uri)
         return known.hover(params.position) if known else None
+
+    @made.feature(
+        types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[" ", ":"])
+    )
+    def completion(params: types.CompletionParams) -> list[types.CompletionItem]:
+        known = answers(params.text_document.uri)
+        return known.completion(params.position) if known else []
 
     @made.feature(
         types.TEXT_DOCUMENT_CODE_ACTION,

@@ -380,6 +380,20 @@ def _rows(members: Mapping[str, Rules], path: str = "") -> Iterator[tuple[str, .
             yield from _rows(entry["schema"], f"{path}{key}.")
 
 
+def description(rules: Rules) -> str:
+    """What a key is for, and what its value may be, in Markdown."""
+    meta = rules["meta"]
+    need = _need(rules)
+    facts = {
+        "Type": _wanted(rules),
+        "Unit": meta.get("unit", ""),
+        "Default": need or _code(meta, "default"),
+        "Example": _code(meta, "example"),
+    }
+    known = "\n".join(f"- {name}: {value}" for name, value in facts.items() if value)
+    return f"{meta['description']}\n\n{known}"
+
+
 def _row(key: str, rules: Rules) -> tuple[str, ...]:
     meta = rules["meta"]
     default = _need(rules) or _code(meta, "default")
