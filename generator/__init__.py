@@ -4,7 +4,7 @@
 the files of its bundle. They are loaded on first use.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 _FACE = ("File", "Finding", "Place", "Severity", "Site", "SiteFile", "Tree", "parse", "read")
 

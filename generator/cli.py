@@ -10,29 +10,54 @@ import click
 from generator import __version__
 from generator.commands.options import ENVIRONMENT
 
-COMMANDS = (
-    "build",
-    "validate",
-    "check",
-    "diff",
-    "show",
-    "fit",
-    "model",
-    "models",
-    "diagram",
-    "fix",
-    "schema",
-    "explain",
-    "init",
-    "verify",
-    "capture",
-    "import",
-    "audit",
-    "lock",
-    "catalog",
-    "check-engine",
-    "lsp",
-)
+# The commands as help lists them.
+_GROUPS = {
+    "Write a site and its bundle": {
+        "init": "Start a commented site file.",
+        "build": "Check sites and write their bundles.",
+        "fix": "Show or write the changes that findings propose.",
+        "lock": "Record which image and weights a site's names stand for.",
+        "catalog": "Keep what engines say of their own flags.",
+        "schema": "Print the format of a site file, for editors.",
+    },
+    "Check": {
+        "validate": "Check sites and write nothing.",
+        "check": "Compare bundles, and nodes with --live, to their sites.",
+        "test": "Hand bundles to the programs that read them on a node.",
+        "check-engine": "Show what engines said of a site's settings.",
+    },
+    "Change": {
+        "diff": "Show what a change restarts, where and in which order.",
+    },
+    "Adopt a cluster that runs": {
+        "capture": "Print the script that records what a node runs.",
+        "import": "Write a site file of what was captured.",
+        "audit": "Report what is wrong with what was captured.",
+    },
+    "Look": {
+        "fit": "Print what each node holds, and whether the model fits.",
+        "show": "Print what is derived: ranks, addresses, devices, commands.",
+        "diagram": "Draw how a site is cabled.",
+        "models": "List the models of the catalog.",
+        "describe-model": "Print the 'model' section of any other model.",
+        "explain": "Explain a rule or an advisory.",
+        "lsp": "Answer an editor while you write.",
+    },
+}
+COMMANDS = tuple(name for group in _GROUPS.values() for name in group)
+# Names of earlier releases.
+_ALIASES = {"model": "describe-model", "verify": "test"}
+# What other programs call it.
+_ELSEWHERE = {
+    "apply": "build, and on the node: install.sh --apply",
+    "doctor": "audit",
+    "drift": "check --live",
+    "generate": "build",
+    "lint": "validate",
+    "new": "init",
+    "plan": "diff",
+    "render": "build",
+}
 
 
 class _Commands(click.Group):
@@ -42,6 +67,7 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        name = _ALIASES.get(name, name)
         if name not in COMMANDS:
             return None
         # `import` is a keyword of Python, so no module can have that name.
@@ -49,6 +75,13 @@ class _Commands(click.Group):
         found: click.Command = import_module(f"generator.commands.{module}").command
         found.name = name
         return found
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by what they are for, each with a description that fits a line."""
+        width = max(map(len, COMMANDS))
+        for title, commands in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
     def resolve_command(
         self, context: click.Context, args: list[str]
@@ -58,7 +91,12 @@ class _Commands(click.Group):
         except click.UsageError as error:
             from generator.diagnostics import did_you_mean
 
-            near = did_you_mean(args[0], COMMANDS).capitalize()
+            meant = _ELSEWHERE.get(args[0])
+            near = (
+                f"Use 'sparkgen {meant}'."
+                if meant
+                else did_you_mean(args[0], COMMANDS).capitalize()
+            )
             raise click.UsageError(f"{error.message} {near}".strip(), context) from None
 
     def invoke(self, context: click.Context) -> object:
@@ -85,11 +123,27 @@ def _own_fault(error: BaseException) -> NoReturn:
     sys.exit(ENVIRONMENT)
 
 
+def _show_version(context: click.Context) -> None:
+    from generator.checkout import commit
+    from generator.resources import ROOT
+
+    at = commit(ROOT)
+    click.echo(f"sparkgen {__version__}" + (f" ({at})" if at else ""))
+    context.exit()
+
+
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: sparkgen build sites/lab-mesh.yaml",
 )
-@click.version_option(__version__, prog_name="sparkgen", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=lambda context, _, wanted: _show_version(context) if wanted else None,
+    help="Show the version, with the commit of a checkout, and exit.",
+)
 def main() -> None:
     """Write the configuration of a DGX Spark cluster from one site file."""

@@ -26,14 +26,14 @@ EXITS: Mapping[str, Mapping[int, str]] = {
     "diff": {1: "with `--exit-code`, anything differs"},
     "show": _NOTHING_ELSE,
     "fit": {1: "a figure of `--measured` is off by more than a tenth"},
-    "model": _NOTHING_ELSE,
+    "describe-model": _NOTHING_ELSE,
     "models": _NOTHING_ELSE,
     "diagram": _NOTHING_ELSE,
     "fix": {1: "there are changes to write"},
     "schema": {3: "", 4: ""},
     "explain": {3: "", 4: ""},
     "init": {3: "the new site would not be valid, as when the model does not fit"},
-    "verify": {1: "a check fails, or with `--strict` a program is missing", 3: ""},
+    "test": {1: "a check fails, or with `--strict` a program is missing", 3: ""},
     "capture": {3: "", 4: ""},
     "import": {3: "a file does not describe a cluster, or the site that was written has errors"},
     "audit": {
@@ -172,7 +172,7 @@ In JSON `rules[]` has `rule`, `severity`, `title`, `text`, `source`, `bad` and `
 JSON has, beside `findings` and `summary`, `written`, `file`, `text`, `guesses` (what was not given), `fit`
 and `next`.
 """,
-    "verify": """\
+    "test": """\
 In JSON, `valid` says whether all checks passed, and `bundles[]` has each `bundle` with its `checks[]`: `check`,
 `status` (`ok`, `failed`, `missing`, `nothing`), `what` and `complaints`.
 """,

@@ -17,6 +17,8 @@ from conftest import Command
 from waiting import PATIENCE
 
 from generator import __version__
+from generator.checkout import commit
+from generator.cli import COMMANDS
 from generator.resources import ROOT
 from generator.sitefile.defaults import default
 
@@ -401,9 +403,67 @@ def test_show_of_an_unknown_node(good: Path, tmp_path: Path, sparkgen: Command) 
     assert outcome.err.endswith("--node: spark9; the nodes are spark1, spark2\n")
 
 
+def test_version_of_a_checkout_names_its_commit(tmp_path: Path) -> None:
+    def git(*words: str, cwd: Path = tmp_path) -> str:
+        who = ["-c", "user.name=me", "-c", "user.email=me@example.org"]
+        done = subprocess.run(
+            ["git", *who, *words], cwd=cwd, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    assert commit(tmp_path) == ""
+    git("init", "-q")
+    assert commit(tmp_path) == ""
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    head = git("rev-parse", "HEAD")[:12]
+    assert commit(tmp_path) == head
+    git("pack-refs", "--all")
+    assert commit(tmp_path) == head
+    git("worktree", "add", "-q", "other")
+    assert commit(tmp_path / "other") == head
+    git("checkout", "-q", "--detach")
+    assert commit(tmp_path) == head
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("plan", "Use 'sparkgen diff'."),
+        ("drift", "Use 'sparkgen check --live'."),
+        ("bild", "Did you mean 'build'?"),
+    ],
+)
+def test_command_of_another_program_is_known(
+    typed: str, answer: str, process: Command, tmp_path: Path
+) -> None:
+    outcome = process(typed, cwd=tmp_path)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.endswith(f"Error: No such command '{typed}'. {answer}\n")
+
+
+def test_help_lists_every_command_on_one_line(process: Command, tmp_path: Path) -> None:
+    """A description that is cut says nothing."""
+    shown = process("--help", cwd=tmp_path).out.splitlines()
+    for name in COMMANDS:
+        (line,) = (line for line in shown if line.startswith(f"  {name} "))
+        assert line.endswith("."), line
+    assert max(map(len, shown)) <= 80
+
+
+@pytest.mark.parametrize(("old", "new"), [("verify", "test"), ("model", "describe-model")])
+def test_earlier_names_of_commands_work(
+    old: str, new: str, process: Command, tmp_path: Path
+) -> None:
+    first, second = (process(name, "--help", cwd=tmp_path) for name in (old, new))
+    assert first.code == 0
+    assert first.out.replace(f"sparkgen {old}", f"sparkgen {new}") == second.out
+
+
 def test_version_and_help(tmp_path: Path, process: Command) -> None:
     version = process("--version", cwd=tmp_path)
-    assert (version.code, version.out, version.err) == (0, f"sparkgen {__version__}\n", "")
+    assert (version.code, version.err) == (0, "")
+    # An export of a checkout has no commit to name.
+    assert re.fullmatch(rf"sparkgen {__version__}( \([0-9a-f]{{12}}\))?\n", version.out)
     usage = process("build", "-h", cwd=tmp_path)
     assert usage.code == 0
     assert usage.out.startswith("Usage: sparkgen build [OPTIONS] [SITE]...\n")

@@ -1,4 +1,4 @@
-"""`sparkgen model` turns a Hugging Face config.json into a section to paste into a site file."""
+"""`sparkgen describe-model` turns a Hugging Face config.json into a section of a site file."""
 
 import json
 from contextlib import suppress

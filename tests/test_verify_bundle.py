@@ -211,7 +211,7 @@ def test_folder_that_is_no_bundle(manifest: str | None, tmp_path: Path, sparkgen
 
 
 def test_results_as_data(copy: Path, sparkgen: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("generator.commands.verify.CHECKS", CHECKS[:2])
+    monkeypatch.setattr("generator.commands.test.CHECKS", CHECKS[:2])
     (copy / "spark1/etc/nccl.conf").unlink()
     outcome = sparkgen("verify", copy, "out/single", "--format", "json", cwd=ROOT)
     data = json.loads(outcome.out)
@@ -229,7 +229,7 @@ def test_results_as_data(copy: Path, sparkgen: Command, monkeypatch: pytest.Monk
 def test_quiet_says_what_fails(
     copy: Path, sparkgen: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("generator.commands.verify.CHECKS", CHECKS[:2])
+    monkeypatch.setattr("generator.commands.test.CHECKS", CHECKS[:2])
     assert sparkgen("verify", "-q", copy, cwd=ROOT).out == ""
     (copy / "spark1/etc/nccl.conf").unlink()
     outcome = sparkgen("verify", "-q", copy, cwd=ROOT)

@@ -8,6 +8,9 @@ from generator import __version__
 from generator.bundle.tree import File, Tree
 from generator.site import Site
 
+# The `version` of the site files that this release reads.
+_FORMAT = 1
+
 
 def checksums(files: Iterable[File]) -> str:
     """The checksums for `sha256sum --check` in the node's folder."""
@@ -18,6 +21,7 @@ def manifest(site: Site, source_sha256: str, bundle: Tree) -> str:
     """The manifest as JSON: generator, site, nodes, cables, and every file with its checksum."""
     content = {
         "generator": f"sparkgen {__version__}",
+        "format": _FORMAT,
         "name": site.name,
         "site": {"file": site.file, "sha256": source_sha256},
         "nodes": [node.name for node in site.nodes],

@@ -53,8 +53,8 @@ _EXCESS = (
 )
 _PHRASES: Mapping[str, str] = {"fits newer": "fits newer releases of DGX OS alone"}
 UNKNOWN = (
-    "unknown, for want of model.architecture, which 'sparkgen model config.json' prints, or of "
-    "model.like"
+    "unknown, for want of model.architecture, which 'sparkgen describe-model config.json' prints, "
+    "or of model.like"
 )
 
 # Weights including the draft, reserve, requested KV cache, the rest of its room, the system, and

@@ -48,7 +48,7 @@ def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
             f"write {listed(map(repr, owned))}"
             if owned
             else _guessed(near)
-            or "for another write 'source' and what 'sparkgen model config.json' prints",
+            or "for another write 'source' and what 'sparkgen describe-model config.json' prints",
             proposals=replacements(("model", "name"), owned or misspelt(model.name, near)),
         )
 
@@ -535,7 +535,7 @@ def source_without_architecture(model: DeclaredModel) -> Iterator[Fault]:
           weight_gb: 19.5
     """
     if model.source and not (model.architecture or model.like or known_checkpoint(model)):
-        printed = "the 'architecture' that 'sparkgen model config.json' prints"
+        printed = "the 'architecture' that 'sparkgen describe-model config.json' prints"
         alike = catalogs.named_after(model.source)
         yield Fault(
             "without its architecture, heads, layers, context and memory can't be checked",

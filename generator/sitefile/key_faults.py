@@ -217,7 +217,9 @@ def _missing_key(path: KeyPath, data: Any) -> Finding:
     help_text = f"write '{key}: {flow_text(smallest_value(rules))}'"
     if path[:2] == ("model", "architecture"):
         # Any number here would be a guess.
-        help_text = f"write '{key}: N' from the model's config.json, as 'sparkgen model' reads it"
+        help_text = (
+            f"write '{key}: N' from the model's config.json, as 'sparkgen describe-model' reads it"
+        )
     only = rules.get("allowed", ())
     return reading_error(
         "SG102",

@@ -1,4 +1,4 @@
-"""`sparkgen verify`."""
+"""`sparkgen test`."""
 
 import json
 import sys
@@ -33,7 +33,7 @@ class _Result:
     complaints: tuple[str, ...]
 
 
-@click.command(epilog="Example: sparkgen verify out/*")
+@click.command(epilog="Example: sparkgen test out/*")
 @click.argument(
     "bundles",
     nargs=-1,

@@ -1,4 +1,4 @@
-"""`sparkgen model`."""
+"""`sparkgen describe-model`."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _INDEX = "model.safetensors.index.json"
 _QUANTIZED = "hf_quant_config.json"
 
 
-@click.command(epilog="Example: sparkgen model config.json --source Qwen/Qwen3-32B")
+@click.command(epilog="Example: sparkgen describe-model config.json --source Qwen/Qwen3-32B")
 @click.argument("config", metavar="CONFIG.json", type=Path)
 @click.option(
     "--index",
