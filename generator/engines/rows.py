@@ -5,6 +5,8 @@ wrong and how to `help`, at the first subject under `when` or the one named by `
 say of a `flag` has a word of its own: `needs`, `excludes`, `repeats`, and the bounds
 of a number.
 
+With `supports`, it is not met if the site says that its build has that feature.
+
 A subject is a flag, a key of its JSON (`FLAG.KEY`), a variable (`env.NAME`), a key of the site file
 (`model.`, `parallel.`, `speculative.` or `engine.`), a size of the model (`shape.`), or a fact that
 is computed. `A|B` is the first that is given. No test but `absent` holds of what is not given or
@@ -151,6 +153,11 @@ class _Reader:
                 self._holds(start, *each) for each in row.get("unless", {}).items()
             ):
                 return None
+            feature, help_ = row.get("supports"), row["help"]
+            if feature in start.engine.own.supports:
+                return None
+            if feature and not start.is_stock:
+                help_ += f", or write 'supports: [{feature}]' under engine.own if the build has it"
             value, other = self.value(start, first), ""
             if isinstance(test, Mapping) and "keys" in test:
                 other = next(key for key in value if key not in test["keys"])
@@ -158,7 +165,7 @@ class _Reader:
             return Refusal(
                 self._filled(start, row["says"]).replace("KEY", other),
                 self._path(start, ".".join(filter(None, (row.get("at", first), other)))),
-                near or self._filled(start, row["help"]),
+                near or self._filled(start, help_),
             )
 
         met.__name__ = row.get("title", row["says"])

@@ -98,7 +98,8 @@ class Fit:
 
     `longest_context` is for the requested number of sequences at once, `most_sequences` for the
     requested context, both per replica; `one_context` is the longest of a single sequence, and
-    `most_at_best` the number of sequences in the largest possible room. `is_own_build` means that
+    `most_at_best` the number of sequences in the largest possible room, in which `most_states`
+    blocks hold the state of a sequence each, None without states. `is_own_build` means that
     the reserve is that of a release, since nobody knows the build's; `excess_gib` is the part of
     the reserve that others' logs show but no formula explains. `ceiling_tokens_s` is what memory
     bandwidth allows one sequence with an empty cache, and `ceiling_full_tokens_s` with a full one:
@@ -134,6 +135,7 @@ class Fit:
     shares: tuple[str, ...] = ()
     pool_tokens: int | None = None
     most_at_best: int | None = None
+    most_states: int | None = None
     is_own_build: bool = False
     excess_gib: float = 0.0
 
@@ -245,6 +247,7 @@ def _fit(
         shares=_shares(found[0].cache),
         pool_tokens=_pool_tokens(ranks),
         most_at_best=min(rank.sequences(wanted.context, rank.doubt) for rank in ranks),
+        most_states=min(filter(None, (rank.blocks_of_states() for rank in ranks)), default=None),
         is_own_build=reserve_is_unknown(model, engine),
         excess_gib=excess_gib(model, engine, known),
     )
@@ -301,6 +304,7 @@ class _Rank:
         self.running = wanted.running
         self.demand, self.doubt = found[stage], doubts[stage]
         self.visible = node.visible_gib * GIB
+        self.engine = engine.name
         traits = ENGINE_TRAITS[engine.name]
         self.share = share_bytes(self.visible, engine.memory_utilization, traits.shares_free)
         self.outside = traits.reserves_outside
@@ -328,6 +332,14 @@ class _Rank:
         if not each:
             return self.running
         return max(0, int(self._room(spared) / each))
+
+    def blocks_of_states(self) -> int | None:
+        """The blocks in the largest possible room, if layers share them and some keep states."""
+        pool = self.demand.cache.pools[0] if len(self.demand.cache.pools) == 1 else None
+        has_states = any(pages.kind == "state" for pages in self.demand.cache.pages)
+        if pool is None or not has_states or ENGINE_TRAITS[self.engine].paging is None:
+            return None
+        return max(1, int(self._room(self.doubt) / pool.block_bytes))
 
     def _left(self, spared: float = 0.0) -> float:
         """What remains of the engine's share after everything but the sequences' KV cache."""

@@ -197,8 +197,6 @@ def _graphs(engine: DeclaredEngine, running: int, drafted: int) -> tuple[int, in
     512; vllm/config/compilation.py, `CUDAGraphMode`, and the levels of vllm/config/vllm.py.
     """
     settings, config = engine.settings, "compilation-config"
-    level = _MODES.get(settings.word("optimization-level"), "")
-    mode = settings.word(config, "cudagraph_mode") or level
     listed = settings.numbers(config, "cudagraph_capture_sizes") or settings.numbers(
         "cudagraph-capture-sizes"
     )
@@ -209,8 +207,20 @@ def _graphs(engine: DeclaredEngine, running: int, drafted: int) -> tuple[int, in
     mixed = len(set(listed)) or captured_sizes(largest)
     decode = len({size for size in listed if size <= running})
     decode = decode if listed else captured_sizes(min(largest, running))
-    of_any, of_decoding = _CAPTURED.get(mode.upper(), (True, True))
+    of_any, of_decoding = _CAPTURED.get(_graph_mode(settings), (True, True))
     return mixed * of_any, decode * of_decoding
+
+
+def _graph_mode(settings: EngineSettings) -> str:
+    """The mode of vLLM's CUDA graphs, empty for the default one."""
+    level = _MODES.get(settings.word("optimization-level"), "")
+    return (settings.word("compilation-config", "cudagraph_mode") or level).upper()
+
+
+def has_full_graphs(engine: DeclaredEngine) -> bool:
+    """Whether vLLM captures graphs of whole steps, which need a state for each sequence."""
+    eager = engine.settings.is_on(ENGINE_TRAITS[engine.name].eager_flag)
+    return not eager and _graph_mode(engine.settings) not in ("NONE", "PIECEWISE")
 
 
 def _reserves_graphs(engine: DeclaredEngine) -> bool:

@@ -6,7 +6,7 @@ from math import gcd
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.versions import release
+from generator.catalogs.versions import release, version
 from generator.diagnostics import Replace, Severity, listed, removal
 from generator.fit.requested import stages_of
 from generator.models.architecture import GATED_DELTA, known_checkpoint, shape
@@ -255,7 +255,9 @@ def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
 
     Three of four layers of Qwen3-Next, 3.5 and 3.6 are of this kind. FlashInfer has kernels for
     compute capability 12.x since 0.6.13, and vLLM uses them since 0.30; earlier versions, and
-    TensorRT-LLM up to 1.3, read prompts with slower ones, or fail to start.
+    TensorRT-LLM up to 1.3, read prompts with slower ones, or fail to start. Of a custom build only
+    its maker knows, so nothing is said; another image that has them is said to by
+    `supports: [gated-delta]` under `engine.own`.
 
     Source: vLLM pull request 55715; NVIDIA/TensorRT-LLM issue 15634 and pull request 19376.
 
@@ -275,6 +277,8 @@ def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
     """
     known, fixed = shape(model), ENGINE_TRAITS[engine.name].delta_kernels
     delta = known and known.recurrent and known.recurrent.kind == GATED_DELTA
+    if "gated-delta" in engine.own.supports or version(engine.version).local:
+        return
     if delta and fixed and release(engine.version) < fixed:
         later = ".".join(map(str, fixed))
         yield Fault(
@@ -317,6 +321,8 @@ def split_scale_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
     """
     known, sizes = shape(model), engine.parallel
     if _form(model) != "fp8-block128" or sizes.expert or not known or not known.moe:
+        return
+    if "fp8-slices" in engine.own.supports:
         return
     inside, hidden = known.moe.size, known.hidden_size
     shards = sizes.tensor * (sizes.data if ENGINE_TRAITS[engine.name].shares_experts else 1)

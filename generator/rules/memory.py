@@ -364,7 +364,10 @@ def calibration_of_another_model(
 
 # Whether a model fits at all hardly depends on the release; how tightly does.
 @rule(
-    "SG521", Severity.NOTE, unless="SG222 SG504 SG507 SG520 SG537 SG538", depends_on="version model"
+    "SG521",
+    Severity.NOTE,
+    unless="SG222 SG504 SG507 SG509 SG520 SG537 SG538",
+    depends_on="version model",
 )
 def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
     """The KV cache holds as many full-length sequences as may run at once.
@@ -397,7 +400,9 @@ def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
             f"{model.max_sequences}",
             ("model", "max_sequences"),
             f"more run while they are shorter: {model.max_sequences} of {fit.longest_context} "
-            "tokens each",
+            "tokens each"
+            if fit.longest_context
+            else "write fewer: there is no room for that many, however short they are",
         )
 
 

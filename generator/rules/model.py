@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.versions import release, version
+from generator.catalogs.versions import version
 from generator.diagnostics import (
     Severity,
     listed,
@@ -321,7 +321,8 @@ def tensor_size_of_a_patch(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     """A custom build splits heads like the engine does, unless a patch pads them.
 
     This is SG510 for a version with a local part. Patches that pad a model's heads make three
-    tensor ranks possible; without one, the engine fails at startup.
+    tensor ranks possible; without one, the engine fails at startup. A build that has such a patch
+    says so: `supports: [padded-heads]` under `engine.own`.
 
     Source: vLLM, `verify_with_parallel_config`; patches to it for three DGX Sparks.
 
@@ -341,7 +342,7 @@ def tensor_size_of_a_patch(model: DeclaredModel, engine: DeclaredEngine) -> Iter
           image: example.org/vllm:0.33.0-own
           parallel: {pipeline: 3}
     """
-    if _is_own_build(engine):
+    if _is_own_build(engine) and "padded-heads" not in engine.own.supports:
         yield from _illegal_tensor(model, engine)
 
 
@@ -463,48 +464,6 @@ def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> It
             "remove 'expert'",
             at_key=True,
             proposals=removal(("engine", "parallel", "expert")),
-        )
-
-
-@rule("SG552", Severity.WARNING, depends_on="version")
-def drafts_over_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """EAGLE-3 over pipeline stages needs vLLM 0.30 or later.
-
-    The draft model reads hidden states from layers on other stages. Older versions do not pass them
-    to the last stage: they refuse to start, or fail at the first request. 0.30 does, for some
-    models.
-
-    Source: vLLM, vllm/v1/worker/gpu/model_runner.py of 0.19.0 and pull request 50514.
-
-    Bad:
-        model:
-          name: llama-3.1-70b-instruct-fp8
-          speculative: {method: eagle3, source: example/eagle3-of-the-model, tokens: 3}
-        engine:
-          version: 0.19.0
-          image: vllm/vllm-openai:v0.19.0
-          parallel: {pipeline: 2}
-
-    Good:
-        model:
-          name: llama-3.1-70b-instruct-fp8
-          speculative: {method: eagle3, source: example/eagle3-of-the-model, tokens: 3}
-        engine:
-          version: 0.19.0
-          image: vllm/vllm-openai:v0.19.0
-          parallel: {tensor: 2}
-    """
-    drafts, stages = model.speculative, engine.parallel.pipeline
-    traits = ENGINE_TRAITS[engine.name]
-    since = traits.eagle3_over_stages
-    if not (drafts and drafts.method == "eagle3" and since and stages > 1):
-        return
-    if release(engine.version) < since:
-        later = ".".join(map(str, since))
-        yield Fault(
-            f"{traits.title} {engine.version} does not run EAGLE-3 over {stages} pipeline stages",
-            ("model", "speculative", "method"),
-            f"split the model by 'tensor' alone, or take {traits.title} {later} or later",
         )
 
 

@@ -89,11 +89,12 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
         not traits.spans_nodes
         and engine.parallel.tensor * engine.parallel.pipeline > 1
         and not version(engine.version).local
+        and "kv-on-disk" not in engine.own.supports
     ):
         yield Fault(
             f"the ranks of {title} have to be on one machine to share a KV cache on disk",
             path,
-            "remove it, or say by '+NAME' in 'engine.version' that a build of your own can; "
+            "remove it, or write 'supports: [kv-on-disk]' under engine.own if your build can; "
             f"{listed(_spanning())} keeps each rank's part on its own node",
             at_key=True,
         )

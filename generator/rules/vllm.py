@@ -3,14 +3,22 @@
 from collections.abc import Iterator, Sequence
 
 from generator.catalogs.advice import TOOL_CHOICE, TOOL_PARSER
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.engines.vllm import NAME
+from generator.catalogs.versions import release
 from generator.diagnostics import Add, KeyPath, Replace
 from generator.engines.startup import Verdict
-from generator.models.architecture import known_checkpoint
+from generator.fit.assessment import Fit
+from generator.fit.requested import has_full_graphs
+from generator.models.architecture import known_checkpoint, shape
 from generator.rules.registry import Fault, rule
 from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
 from generator.settings.flags import EngineSettings
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
+
+_SEQUENCES: KeyPath = ("model", "max_sequences")
+# The first release that ends for want of blocks, and does not capture smaller graphs instead.
+_COUNTS_STATES = (0, 20)
 
 
 @rule("SG670", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
@@ -34,6 +42,60 @@ def refused_by_vllm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
             enable-chunked-prefill: true
     """
     yield from certain(verdicts)
+
+
+@rule(
+    "SG509",
+    unless=f"{PREREQUISITES} SG222 SG504 SG507 SG513 SG520 SG523 SG529 SG537 SG538",
+    engine=NAME,
+    depends_on="version model",
+)
+def fewer_states(model: DeclaredModel, engine: DeclaredEngine, fit: Fit) -> Iterator[Fault]:
+    """The KV cache of a model with recurrent layers has a block for each sequence.
+
+    Layers of Mamba and linear attention keep one block of states per sequence, however short it is.
+    vLLM checks that while it captures CUDA graphs, after it has loaded the weights, and exits if it
+    may run more sequences than it has blocks. Reported only if there are too few even in the
+    largest cache that the engine may have.
+
+    Source: vLLM 0.33.0, vllm/config/compilation.py, line 1519; the same since 0.20.
+
+    Bad:
+        topology:
+          kind: single
+        model:
+          name: qwen3.6-35b-a3b-fp8
+          context_length: 8192
+          max_sequences: 1024
+        engine:
+          args: {trust-remote-code: true}
+          memory_utilization: 0.4
+
+    Good:
+        topology:
+          kind: single
+        model:
+          name: qwen3.6-35b-a3b-fp8
+          context_length: 8192
+          max_sequences: 16
+        engine:
+          args: {trust-remote-code: true}
+          memory_utilization: 0.4
+    """
+    given = engine.settings.number("num-gpu-blocks-override")
+    known = shape(model)
+    most = int(given) if given and fit.most_states else fit.most_states
+    running = model.max_sequences or ENGINE_TRAITS[NAME].batch(engine.version).sequences
+    if most is None or running <= most or not has_full_graphs(engine):
+        return
+    if known and known.recurrent and release(engine.version) >= _COUNTS_STATES:
+        yield Fault(
+            f"each of {running} sequences needs a block for its states, and the KV cache has "
+            f"{most}{'' if given else ' at most'}",
+            _SEQUENCES,
+            f"write 'max_sequences: {most}' or less"
+            + ("" if given else ", or a larger memory_utilization"),
+        )
 
 
 @rule("SG620", unless="SG631 SG632 SG633 SG634", engine=NAME, depends_on="version model")

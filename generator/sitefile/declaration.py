@@ -265,11 +265,12 @@ class Parallel:
 
 @record
 class OwnBuild:
-    """What only a custom build has: flags without their dashes, variables and parsers."""
+    """What only a custom build has: flags without their dashes, variables, parsers, features."""
 
     flags: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     parsers: tuple[str, ...] = ()
+    supports: tuple[str, ...] = ()
 
     def has_flag(self, name: str) -> bool:
         """Whether it has the flag, also if a dotted name is a key of the flag's JSON."""

@@ -207,8 +207,7 @@ class EngineTraits:
 
     `joins_dense_replicas`: replicas of a model without experts may span nodes. `tuned_by_one` are
     the first release in which only one rank keeps FlashInfer's tuning, and the first one after
-    that. `eagle3_over_stages` is the first release that runs EAGLE-3 over pipeline stages. Either
-    is None if it is not known to matter.
+    that; None if it is not known to matter.
 
     `runs_from_venv`: it is a Python package that needs nothing from a container. `addition` is what
     its images lack for several nodes, by its name in `engine.image.adds`. `drafts_flag` takes the
@@ -268,7 +267,6 @@ class EngineTraits:
     shares_experts: bool = False
     joins_dense_replicas: bool = True
     tuned_by_one: tuple[Release, Release] | None = None
-    eagle3_over_stages: Release | None = None
     runs_from_venv: bool = False
     addition: str = ""
     drafts_flag: str = ""

@@ -31,7 +31,6 @@ TRAITS = EngineTraits(
     joins_dense_replicas=False,
     # vllm-project/vllm issues 52291, 54618, 57423 and 57635; 0.32.0 has a file for each rank.
     tuned_by_one=((0, 27, 1), (0, 32)),
-    eagle3_over_stages=(0, 30),
     runs_from_venv=True,
     addition="ray",
     drafts_flag="speculative-config",

@@ -3,11 +3,16 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from generator.catalogs.versions import version
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.versions import release, version
 from generator.engines.startup import Start
 from generator.engines.vllm.startup.kinds import FACTS as OF_KINDS
 from generator.models.architecture import is_of_modelopt
 
+# Kinds whose states can be kept for all tokens, not aligned with blocks; the default until 0.28.
+# Source: vLLM 0.27.1, vllm/model_executor/models, the classes with `SupportsMambaPrefixCaching`.
+_KEEP_ALL = ("bamba", "falcon_h1", "granitemoehybrid", "jamba", "mamba", "nemotron_h", "zamba2")
+_ALWAYS_ALIGNED = (0, 28)
 # Kinds whose config.json sets the type of their states, if no flag does.
 _OWN_STATES = ("nemotron_h", "qwen3_5")
 _UNCOMPILED = ("0", "NONE")
@@ -88,6 +93,21 @@ def _states_type(start: Start) -> str:
     return "float16" if follows and (states is None or states.state_bytes == 2) else "auto"
 
 
+def _is_aligned(start: Start) -> bool | None:
+    """Whether states of recurrent layers are kept for prefixes, aligned with blocks.
+
+    Source: vllm/model_executor/models/config.py, `MambaModelConfig`.
+    """
+    if not start.known or not start.known.recurrent:
+        return None
+    given, of_release = start.value("enable-prefix-caching"), release(start.engine.version)
+    paging = ENGINE_TRAITS[start.engine.name].paging
+    caches = bool(paging and of_release >= paging.caches_states) if given is None else given
+    mode = start.word("mamba-cache-mode")
+    keeps_all = mode == "all" or (mode != "align" and of_release < _ALWAYS_ALIGNED)
+    return caches is True and not (keeps_all and start.model_type.startswith(_KEEP_ALL))
+
+
 FACTS: Mapping[str, Callable[[Start], Any]] = {
     "expert_ranks": _expert_ranks,
     "experts_held": _experts_held,
@@ -99,6 +119,7 @@ FACTS: Mapping[str, Callable[[Start], Any]] = {
     "step": _step,
     "drafted_step": _drafted_step,
     "padded": _is_padded,
+    "aligned": _is_aligned,
     "small_heads": _has_small_heads,
     "patched": _is_patched,
     "b12x_block": _is_block_of_b12x,
