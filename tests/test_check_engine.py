@@ -159,6 +159,40 @@ def test_weights_that_are_far_off(pair: Path, sparkgen: Command) -> None:
     assert "warning[SG872]: spark1 holds 50.0 GiB of weights by the engine, not 33.9" in error
 
 
+def test_fit_takes_weights_by_the_engine(pair: Path, sparkgen: Command) -> None:
+    """Until a setting changes, and then it says that the engine was not asked about that."""
+    found = {"parameter_bytes": 36 << 30}
+    say(pair, "spark1", {"stage": "layers", "status": "accepted", "found": found})
+    say(pair, "spark2")
+    check(sparkgen, pair, "spark1.json", "spark2.json")
+    text = sparkgen("fit", "pair-chatbot.yaml", cwd=pair).out
+    rows = [line.split() for line in text.splitlines() if line.startswith("spark")]
+    assert ["36.0", "33.9"] == [row[row.index("layers)") + 1] for row in rows[:2]]
+    assert "weights of spark1 are by the engine's own count" in text
+    data = json.loads(sparkgen("fit", "pair-chatbot.yaml", "--format", "json", cwd=pair).out)
+    assert data["memory"]["by_the_engine"] == ["spark1"]
+    site = pair / "pair-chatbot.yaml"
+    site.write_text(site.read_text().replace("context_length: 16384", "context_length: 20480"))
+    outcome = sparkgen("fit", "pair-chatbot.yaml", cwd=pair)
+    assert "by the engine" not in outcome.out
+    assert "not yet about these settings on spark1 and spark2" in outcome.err
+    outcome = sparkgen("validate", "--strict", "pair-chatbot.yaml", cwd=pair)
+    assert (outcome.code, outcome.err.count("note[SG873]")) == (0, 1)
+    assert "note[SG873]" in check(sparkgen, pair).err
+
+
+def test_accepted_settings_are_not_doubted(pair: Path, sparkgen: Command) -> None:
+    """A warning that a build may not start is no news once it was asked."""
+    site = pair / "pair-chatbot.yaml"
+    text = site.read_text().replace("version: 0.33.0", "version: 0.33.0+own")
+    site.write_text(text.replace("  args:\n", "  args:\n    watermark: 2\n"))
+    assert "SG674" in sparkgen("validate", "pair-chatbot.yaml", cwd=pair).err
+    for node in ("spark1", "spark2"):
+        say(pair, node)
+    check(sparkgen, pair, "spark1.json", "spark2.json")
+    assert "SG674" not in sparkgen("validate", "pair-chatbot.yaml", cwd=pair).err
+
+
 @pytest.mark.parametrize("text", ["", "words", "[]", '{"stage": "end"}', '{"a": 1}', "null"])
 def test_text_that_is_no_answer(text: str, pair: Path, sparkgen: Command) -> None:
     (pair / "said.json").write_text(text)

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from generator.bundle.tree import Tree
-from generator.diagnostics import Finding, KeyPath, Severity
+from generator.diagnostics import Finding, KeyPath, Severity, listed
 from generator.engines import ENGINES
 from generator.fit.assessment import NodeMemory
 from generator.fit.formulas import GIB
@@ -20,7 +20,7 @@ from generator.records import record
 from generator.rules.answers import found
 from generator.site import Member, Part, Site
 from generator.site.complete import CompleteDeclaration, CompletePart
-from generator.sitefile.lock import LockedAnswer
+from generator.sitefile.lock import Lock, LockedAnswer
 
 ACCEPTED, REFUSED, UNASKED = "accepted", "refused", "could not ask"
 _OPTIONS = "/opt/sparkgen/options.yaml"
@@ -153,8 +153,10 @@ class Rank:
         """What a lock keeps of it."""
         if self.answer is None:
             return self.locked
-        group, node = self.part.group, self.member.name
-        return LockedAnswer(group, node, self.answer.image, self.settings, self.answer.status)
+        group, node, said = self.part.group, self.member.name, self.answer
+        size = said.figure("parameter_bytes")
+        weights = str(size) if isinstance(size, int) and size > 0 else ""
+        return LockedAnswer(group, node, said.image, self.settings, said.status, weights)
 
     @property
     def memory(self) -> NodeMemory | None:
@@ -178,6 +180,34 @@ def ranks(
             before = next((k for k in kept if not last and _is_same(k.image, image)), None)
             made.append(Rank(part, member, now[-1], last, before))
     return made
+
+
+def of_lock(site: Site, sha256: str, lock: Lock | None) -> list[Rank]:
+    """All ranks, each with what a lock has of it; none if the lock has no answers at all."""
+    from generator.bundle.render import render
+
+    return ranks(site, render(site, sha256), (), lock.answers) if lock and lock.answers else []
+
+
+def weights(known: Iterable[Rank], group: str) -> Mapping[str, int]:
+    """The bytes of parameters on a group's nodes, where the engine said how many."""
+    kept = ((rank.member.name, rank.kept) for rank in known if rank.part.group == group)
+    return {node: int(each.weights) for node, each in kept if each and each.weights}
+
+
+def unasked(known: Iterable[Rank], lock: Lock | None) -> Iterator[Finding]:
+    """What engines were asked about before, but not with the present settings or image."""
+    before = {(each.group, each.node) for each in (lock.answers if lock else ())}
+    for _, of_part in groupby(known, lambda rank: rank.part.group):
+        now = [r for r in of_part if not r.status and (r.part.group, r.member.name) in before]
+        if now:
+            nodes = listed((rank.member.name for rank in now), "and")
+            yield found(
+                "SG873",
+                f"the engine was asked before, but not yet about these settings on {nodes}",
+                (*now[0].part.written, "engine"),
+                "run 'launch.sh --check-engine' there, and give what it prints to 'check-engine'",
+            )
 
 
 def _is_same(said: str, now: str) -> bool:

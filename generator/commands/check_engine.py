@@ -16,6 +16,7 @@ from generator.answers import (
     ranks,
     superseded,
     to_lock,
+    unasked,
 )
 from generator.bundle.render import render
 from generator.commands import completion
@@ -78,7 +79,8 @@ def _report(
     said: list[Answer],
     form: str,
 ) -> None:
-    shown = (*superseded(valid.reading.findings, known), *findings)
+    lock = valid.reading.lock
+    shown = (*superseded(valid.reading.findings, known), *findings, *unasked(known, lock))
     tell(valid.reading, shown, strict=False, form=form)
     if form in TEXTUAL:
         for rank in known:

@@ -2,13 +2,14 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
 
+from generator import answers
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.columns import columns
 from generator.commands.groups import GROUP, chosen
@@ -54,11 +55,13 @@ def command(site: Path, compare: bool, form: str, log: Path | None, group: str |
     declared = reading.declaration
     if declared is None or errors - _ABOUT_MEMORY:
         refuse(reading)
-    tell(reading, reading.findings, strict=False)
+    known = answers.of_lock(reading.site, reading.sha256, reading.lock) if reading.site else []
+    tell(reading, [*reading.findings, *answers.unasked(known, reading.lock)], strict=False)
     groups = chosen(declared, group)
     if log and len(groups) > 1:
         fail(f"{log} is of one engine: name its group with --group")
-    found = [_assessed(name, own, compare) for name, own in groups.items()]
+    counted = {name: answers.weights(known, name) for name in groups}
+    found = [_assessed(name, own, compare, counted[name]) for name, own in groups.items()]
     if log:
         _beside(log, *groups.values())
         return
@@ -118,9 +121,9 @@ class _Assessed:
     same: list[Fitting]
 
 
-def _assessed(name: str, group: Group, compare: bool) -> _Assessed:
+def _assessed(name: str, group: Group, compare: bool, counted: Mapping[str, int]) -> _Assessed:
     others = alternatives(group.nodes, group.model, group.engine) if compare else []
-    return _Assessed(name, group.assess(), others, list(siblings(group)) if compare else [])
+    return _Assessed(name, group.assess(counted), others, list(siblings(group)) if compare else [])
 
 
 def _publish(

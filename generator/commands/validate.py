@@ -8,6 +8,8 @@ import click
 from generator.commands.options import FORM, INVALID, QUIET, SITES_OR_STDIN, STRICT
 from generator.commands.policies import POLICY, policy_of
 from generator.commands.sites import distinct, publish, read, tell
+from generator.diagnostics import Finding
+from generator.pipeline import Reading
 from generator.sitefile.lint import lint
 
 
@@ -32,7 +34,8 @@ def command(
     readings = [read(path, own) for path, own in zip(paths, policies, strict=True)]
     for reading, policy in zip(readings, policies, strict=True):
         style = list(lint(reading.document)) if reading.document.root else []
-        findings = [*reading.findings, *(policy.applied(style) if policy else style)]
+        said = _by_engines(reading)
+        findings = [*said, *(policy.applied(style) if policy else style)]
         found.append((reading, findings))
         faulty |= tell(reading, findings, strict, form)
         if form == "text" and not quiet and reading.site and not findings:
@@ -40,3 +43,13 @@ def command(
     publish(form, found)
     if faulty:
         sys.exit(INVALID)
+
+
+def _by_engines(reading: Reading) -> list[Finding]:
+    """The findings of a site, with what the engines are known to have said of its settings."""
+    if not (reading.site and reading.lock and reading.lock.answers):
+        return list(reading.findings)
+    from generator.answers import of_lock, superseded, unasked
+
+    known = of_lock(reading.site, reading.sha256, reading.lock)
+    return [*superseded(reading.findings, known), *unasked(known, reading.lock)]

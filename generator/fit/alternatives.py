@@ -1,6 +1,6 @@
 """Alternatives for a model: other splits, other nodes, another KV cache type, other weights."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -29,9 +29,9 @@ class Group:
     model: DeclaredModel
     engine: DeclaredEngine
 
-    def assess(self) -> Fit | None:
-        """How the model fits."""
-        return assess(self.nodes, self.model, self.engine)
+    def assess(self, weights: Mapping[str, int] = {}) -> Fit | None:
+        """How the model fits; `weights` are bytes on nodes by the engine's own count."""
+        return assess(self.nodes, self.model, self.engine, weights)
 
     def split(self, tensor: int, pipeline: int) -> "Group":
         """The group on as many nodes as a split needs; additional nodes are like the last."""

@@ -1,7 +1,7 @@
 """Whether a site's model fits its nodes, and how much they can serve if it does."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from generator import catalogs
@@ -99,7 +99,8 @@ class Fit:
     `longest_context` is for the requested number of sequences at once, `most_sequences` for the
     requested context, both per replica; `one_context` is the longest of a single sequence, and
     `most_at_best` the number of sequences in the largest possible room, in which `most_states`
-    blocks hold the state of a sequence each, None without states. `is_own_build` means that
+    blocks hold the state of a sequence each, None without states; weights on the nodes
+    `by_the_engine` are its own count. `is_own_build` means that
     the reserve is that of a release, since nobody knows the build's; `excess_gib` is the part of
     the reserve that others' logs show but no formula explains. `ceiling_tokens_s` is what memory
     bandwidth allows one sequence with an empty cache, and `ceiling_full_tokens_s` with a full one:
@@ -138,6 +139,7 @@ class Fit:
     most_states: int | None = None
     is_own_build: bool = False
     excess_gib: float = 0.0
+    by_the_engine: tuple[str, ...] = ()
 
     @property
     def has_margin(self) -> bool:
@@ -161,9 +163,15 @@ class Fit:
 
 
 def assess(
-    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
+    nodes: Sequence[DeclaredNode],
+    model: DeclaredModel,
+    engine: DeclaredEngine,
+    counted: Mapping[str, int] = {},
 ) -> Fit | None:
-    """How a model fits; None if it isn't known at all, or the split doesn't match these nodes."""
+    """How a model fits; None if it isn't known at all, or the split doesn't match these nodes.
+
+    `counted` are bytes of weights on nodes by the engine's own count, which outweigh computed ones.
+    """
     known = shape(model)
     if known is None or engine.parallel.ranks != len(nodes):
         return None
@@ -176,11 +184,13 @@ def assess(
     wanted = requested(model, engine, context, cached)
     excess = excess_gib(model, engine, known)
     found = demands(whole, weights, layout, wanted, (model.correction_gib or excess) * GIB)
-    fit = _fit(nodes, model, engine, known, wanted, weights, found)
+    if weights.draft or weights.tables:
+        counted = {}
+    fit = _fit(nodes, model, engine, known, wanted, weights, found, counted)
     if fit.has_margin or all(node.measured for node in nodes):
         return fit
     newer = [_with_newer_memory(node) for node in nodes]
-    other = _fit(newer, model, engine, known, wanted, weights, found)
+    other = _fit(newer, model, engine, known, wanted, weights, found, counted)
     if fit.state == "fits":
         return replace(fit, tight=other.tight)
     return replace(fit, state="fits newer" if other.state == "fits" else other.state)
@@ -213,11 +223,13 @@ def _fit(
     wanted: Requested,
     weights: Weights,
     found: list[Demand],
+    counted: Mapping[str, int],
 ) -> Fit:
     doubts = [doubt_bytes(model, engine, demand) for demand in found]
     more = beside(model, engine)
     ranks = [
-        _Rank(node, index, found, doubts, engine, wanted, more) for index, node in enumerate(nodes)
+        _Rank(node, index, _counted(found, counted.get(node.name)), doubts, engine, wanted, more)
+        for index, node in enumerate(nodes)
     ]
     fits = all(rank.holds(wanted) for rank in ranks)
     might = all(rank.holds(wanted, rank.doubt) for rank in ranks)
@@ -250,7 +262,13 @@ def _fit(
         most_states=min(filter(None, (rank.blocks_of_states() for rank in ranks)), default=None),
         is_own_build=reserve_is_unknown(model, engine),
         excess_gib=excess_gib(model, engine, known),
+        by_the_engine=tuple(node.name for node in nodes if node.name in counted),
     )
+
+
+def _counted(found: list[Demand], size: int | None) -> list[Demand]:
+    """The demands with the weights that the engine counted, if it did."""
+    return [replace(each, weights=float(size)) for each in found] if size else found
 
 
 def held_share(engine: str, utilization: float, fit: Fit | None, node: str) -> float:

@@ -138,6 +138,8 @@ def verdict(fit: Fit) -> list[str]:
             f"most sequences of {fit.context} tokens{replica}: {most}{requested}",
         ]
     lines += fit.found
+    if fit.by_the_engine:
+        lines.append(f"weights of {listed(fit.by_the_engine, 'and')} are by the engine's own count")
     if fit.shares:
         lines.append(f"the room for KV cache is divided at the start: {listed(fit.shares, 'and')}")
     lines += map(_besides, fit.beside)

@@ -31,6 +31,15 @@ def weights_by_the_engine() -> None:
     """
 
 
+@documented("SG873", Severity.NOTE)
+def asked_before() -> None:
+    """What engines said is about the present settings.
+
+    The lock keeps what they said for as long as settings and image stay the same. After a change
+    to either, a warning that they would start is not known to be wrong, so it is shown again.
+    """
+
+
 def found(rule: str, message: str, path: KeyPath, help_text: str = "") -> Finding:
     """A finding of one of these rules."""
     return Finding(rule, DOCUMENTED[rule][0], message, path, help=help_text)

@@ -14,8 +14,10 @@
         image: vllm/vllm-openai:v0.33.0@sha256:...
         settings: ...
         status: accepted
+        weights: 36400000000
 
-An answer is what an engine said of the settings with that checksum; a group's also names the group.
+An answer is what an engine said of the settings with that checksum; a group's also names the group,
+and `weights` are the bytes of a rank's parameters, if the engine said how many.
 An image that was built on the nodes has no digest, but the checksum of its `layers`; one that the
 site builds has that of its `inputs` too.
 """
@@ -71,6 +73,7 @@ class LockedAnswer:
     image: str
     settings: str
     status: str
+    weights: str = ""
 
 
 @record
@@ -120,6 +123,9 @@ class Lock:
             yield f"    commit: {model.commit}"
         if self.answers:
             yield "answers:"
+            yield from self._said()
+
+    def _said(self) -> Iterator[str]:
         for answer in sorted(self.answers, key=lambda answer: (answer.group, answer.node)):
             yield f"  - node: {answer.node}"
             if answer.group:
@@ -128,6 +134,8 @@ class Lock:
                 yield f"    image: {answer.image}"
             yield f"    settings: {answer.settings}"
             yield f"    status: {answer.status}"
+            if answer.weights:
+                yield f"    weights: {answer.weights}"
 
 
 class LockError(Exception):
@@ -181,6 +189,7 @@ _ANSWER: Mapping[str, str] = {
     "image": _TEXT,
     "settings": r"[0-9a-f]{64}",
     "status": r"accepted|refused|could not ask",
+    "weights": r"[1-9]\d{0,14}",
 }
 # What an entry of each list must have.
 _KEYS = {"images": {"image"}, "models": {*_MODEL}, "answers": {"node", "settings", "status"}}
