@@ -167,7 +167,7 @@ def test_fit_takes_weights_by_the_engine(pair: Path, sparkgen: Command) -> None:
     check(sparkgen, pair, "spark1.json", "spark2.json")
     text = sparkgen("fit", "pair-chatbot.yaml", cwd=pair).out
     rows = [line.split() for line in text.splitlines() if line.startswith("spark")]
-    assert ["36.0", "33.9"] == [row[row.index("layers)") + 1] for row in rows[:2]]
+    assert [row[row.index("layers)") + 1] for row in rows[:2]] == ["36.0", "33.9"]
     assert "weights of spark1 are by the engine's own count" in text
     data = json.loads(sparkgen("fit", "pair-chatbot.yaml", "--format", "json", cwd=pair).out)
     assert data["memory"]["by_the_engine"] == ["spark1"]
