@@ -1,24 +1,39 @@
-"""Starts that engines refused elsewhere are told from the site file, or known not to be."""
+"""Starts that engines refused elsewhere are told from the site file; those that run are not."""
 
 from pathlib import Path
 from typing import Any
 
 import yaml
 from tables import of_each
-from test_startup import _reading
+from test_startup import _STARTUP, _reading
 
-from generator.diagnostics import Severity
+from generator.diagnostics import Finding, Severity
 
-FAULTS = Path(__file__).parent / "strangers/faults.yaml"
-ROWS: list[dict[str, Any]] = yaml.load(FAULTS.read_bytes(), yaml.CSafeLoader)
+FOLDER = Path(__file__).parent / "strangers"
+ROWS: list[dict[str, Any]] = yaml.load((FOLDER / "faults.yaml").read_bytes(), yaml.CSafeLoader)
+RECIPES: list[dict[str, Any]] = yaml.load((FOLDER / "recipes.yaml").read_bytes(), yaml.CSafeLoader)
 # Rules about something else than what ended the start, such as the memory of a whole model.
 OTHERS = {"SG520", "SG521", "SG522", "SG523", "SG527", "SG530", "SG531", "SG537", "SG538"}
-_ABOUT = ("source", "says", "engine", "silent")
+_ABOUT = ("source", "says", "engine", "silent", "told")
+
+
+def _findings(row: dict[str, Any]) -> list[Finding]:
+    settings = {key: value for key, value in row.items() if key not in _ABOUT}
+    found = _reading(row.get("engine", "vllm"), settings).findings
+    return [finding for finding in found if finding.severity is not Severity.NOTE]
 
 
 @of_each(ROWS)
 def test_refused_start(row: dict[str, Any]) -> None:
-    settings = {key: value for key, value in row.items() if key not in _ABOUT}
-    findings = _reading(row.get("engine", "vllm"), settings).findings
-    told = [f.rule for f in findings if f.severity is not Severity.NOTE and f.rule not in OTHERS]
+    told = [finding.rule for finding in _findings(row) if finding.rule not in OTHERS]
     assert bool(told) != row.get("silent", False), row["source"]
+
+
+@of_each(RECIPES)
+def test_recipe_starts(row: dict[str, Any]) -> None:
+    """Also if its version were a release, of which the conditions are certain."""
+    of_starts = {*_STARTUP, "SG509", "SG532"}
+    for version in {row["version"], row["version"].partition("+")[0]}:
+        findings = _findings(row | {"version": version})
+        refused = {finding.rule for finding in findings if finding.rule in of_starts}
+        assert refused <= {*row.get("told", ())}, (row["source"], version)
