@@ -105,7 +105,7 @@ def container_limits_under_slurm(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG686", unless="SG602 SG603 SG651 SG652")
+@rule("SG686", unless="SG602 SG603 SG652")
 def experts_over_ranks(engine: DeclaredEngine) -> Iterator[Fault]:
     """Experts are spread over a number of ranks that the engine supports.
 

@@ -36,39 +36,6 @@ _CONFIG = ("engine", "args", TRAITS.settings_flag)
 _KV_CACHE_DTYPES = ("auto", "fp8", "nvfp4")
 
 
-@rule("SG660", unless="SG603", engine=NAME)
-def copies_over_nodes(engine: DeclaredEngine) -> Iterator[Fault]:
-    """TensorRT-LLM serves one copy of a model.
-
-    All ranks of its MPI world hold parts of the same copy, behind one server. Give each copy a site
-    of its own, behind a load balancer.
-
-    Source: TensorRT-LLM, tensorrt_llm/commands/serve.py: tensor, pipeline and context parallel.
-
-    Bad:
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-          parallel: {data: 2}
-
-    Good:
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-          parallel: {tensor: 2}
-    """
-    sizes = engine.parallel
-    if sizes.data > 1:
-        yield Fault(
-            "TensorRT-LLM has no data parallel copies",
-            ("engine", "parallel", "data"),
-            f"write 'tensor: {sizes.tensor * sizes.data}' in its place, or a site for each copy",
-            at_key=True,
-        )
-
-
 @rule("SG661", engine=NAME)
 def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
     """A setting under `config` is made only there.

@@ -40,7 +40,7 @@ STEPS = "sglang/srt/arg_groups"
 # Methods that need no draft model, or a small Llama.
 METHODS = ("ngram", "mtp", "eagle3", "draft")
 # These rules are about kernels and schedulers, which run later.
-LATER = ("SG532", "SG651")
+LATER = ("SG532",)
 # Flags for other machines, and files that nobody has.
 LEFT_OUT = ("device", "decrypted-config-file", "decrypted-draft-config-file", "config")
 
