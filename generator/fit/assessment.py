@@ -98,14 +98,14 @@ class Fit:
 
     `longest_context` is for the requested number of sequences at once, `most_sequences` for the
     requested context, both per replica; `one_context` is the longest of a single sequence, and
-    `most_at_best` the number of sequences in the largest possible room, in which `most_states`
-    blocks hold the state of a sequence each, None without states; weights on the nodes
-    `by_the_engine` are its own count. `is_own_build` means that
-    the reserve is that of a release, since nobody knows the build's; `excess_gib` is the part of
-    the reserve that others' logs show but no formula explains. `ceiling_tokens_s` is what memory
-    bandwidth allows one sequence with an empty cache, and `ceiling_full_tokens_s` with a full one:
-    estimates, and measured speeds lie on both sides. `files_gb` is the size of the files of the
-    model and its draft, in units of 1e9 bytes. `missing` names what isn't known. A node whose
+    `most_at_best` the number of sequences in the largest possible room. `states` are the blocks of
+    a room in which some layers keep a state per sequence, and `most_states` those of the largest
+    one; None without states. Weights on the nodes `by_the_engine` are its own count. `is_own_build`
+    means that the reserve is that of a release, since nobody knows the build's; `excess_gib` is the
+    part of the reserve that others' logs show but no formula explains. `ceiling_tokens_s` is what
+    memory bandwidth allows one sequence with an empty cache, and `ceiling_full_tokens_s` with a
+    full one: estimates, and measured speeds lie on both sides. `files_gb` is the size of files of
+    the model and its draft, in units of 1e9 bytes. `missing` names what isn't known. A node whose
     memory was not measured is judged by both of its known counts, and all figures are for the lower
     one; it is `tight` by both. `found` has what was determined for 'auto'. `beside` is what the
     engine takes beside its share; `is_pinned`: the site gives the size of the KV cache, which
@@ -136,6 +136,7 @@ class Fit:
     shares: tuple[str, ...] = ()
     pool_tokens: int | None = None
     most_at_best: int | None = None
+    states: int | None = None
     most_states: int | None = None
     is_own_build: bool = False
     excess_gib: float = 0.0
@@ -259,7 +260,10 @@ def _fit(
         shares=_shares(found[0].cache),
         pool_tokens=_pool_tokens(ranks),
         most_at_best=min(rank.sequences(wanted.context, rank.doubt) for rank in ranks),
-        most_states=min(filter(None, (rank.blocks_of_states() for rank in ranks)), default=None),
+        states=min(filter(None, (rank.blocks_of_states() for rank in ranks)), default=None),
+        most_states=min(
+            filter(None, (rank.blocks_of_states(rank.doubt) for rank in ranks)), default=None
+        ),
         is_own_build=reserve_is_unknown(model, engine),
         excess_gib=excess_gib(model, engine, known),
         by_the_engine=tuple(node.name for node in nodes if node.name in counted),
@@ -351,13 +355,13 @@ class _Rank:
             return self.running
         return max(0, int(self._room(spared) / each))
 
-    def blocks_of_states(self) -> int | None:
-        """The blocks in the largest possible room, if layers share them and some keep states."""
+    def blocks_of_states(self, spared: float = 0.0) -> int | None:
+        """The blocks in the room, if layers share them and some keep states."""
         pool = self.demand.cache.pools[0] if len(self.demand.cache.pools) == 1 else None
         has_states = any(pages.kind == "state" for pages in self.demand.cache.pages)
         if pool is None or not has_states or ENGINE_TRAITS[self.engine].paging is None:
             return None
-        return max(1, int(self._room(self.doubt) / pool.block_bytes))
+        return max(1, int(self._room(spared) / pool.block_bytes))
 
     def _left(self, spared: float = 0.0) -> float:
         """What remains of the engine's share after everything but the sequences' KV cache."""

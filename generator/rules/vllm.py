@@ -85,15 +85,17 @@ def fewer_states(model: DeclaredModel, engine: DeclaredEngine, fit: Fit) -> Iter
     given = engine.settings.number("num-gpu-blocks-override")
     known = shape(model)
     most = int(given) if given and fit.most_states else fit.most_states
+    sure = int(given) if given else fit.states
     running = model.max_sequences or ENGINE_TRAITS[NAME].batch(engine.version).sequences
     if most is None or running <= most or not has_full_graphs(engine):
         return
+    whose = "" if model.max_sequences else ", vLLM's default,"
     if known and known.recurrent and release(engine.version) >= _COUNTS_STATES:
         yield Fault(
-            f"each of {running} sequences needs a block for its states, and the KV cache has "
-            f"{most}{'' if given else ' at most'}",
+            f"each of {running} sequences{whose} needs a block for its states, and the KV cache "
+            f"has {most}{'' if given else ' at most'}",
             _SEQUENCES,
-            f"write 'max_sequences: {most}' or less"
+            f"write 'max_sequences: {sure}' or less"
             + ("" if given else ", or a larger memory_utilization"),
         )
 
