@@ -110,7 +110,7 @@ def _site(
     """All findings of a document, its declaration, and its site unless there are errors."""
     if document.data is None:
         # Needed only for text that is not valid YAML.
-        from generator.sitefile import corrections
+        from generator.sitefile.mistakes import corrections
 
         return list(corrections.corrected(document)), None, None
     data, findings = schema.check(document)

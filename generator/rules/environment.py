@@ -17,8 +17,8 @@ from generator.rules.registry import Fault, rule
 from generator.site import Rank
 from generator.site.control_plane import control_planes
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
-from generator.sitefile.slips import before_comment
 from generator.sitefile.source import Document, Plain, value_at
+from generator.sitefile.text_types import before_comment
 
 # Since this release, NCCL can choose a port by the peer's subnet.
 SUBNET_AWARE_NCCL = (2, 30, 7)

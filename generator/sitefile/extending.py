@@ -11,8 +11,9 @@ import yaml
 
 from generator.diagnostics import Finding, Proposal, Rewrite, Span, reading_error
 from generator.records import replace
-from generator.sitefile import corrections, source
+from generator.sitefile import source
 from generator.sitefile.beside import Beside
+from generator.sitefile.mistakes import corrections
 from generator.sitefile.source import Document
 from generator.sitefile.text_types import TEXT_TYPES, text_fault
 

@@ -20,7 +20,7 @@ def check(document: Document) -> tuple[Any, list[Finding]]:
     """
     data = document.data
     if not isinstance(data, dict):
-        from generator.sitefile.schema_findings import no_mapping
+        from generator.sitefile.mistakes.schema_findings import no_mapping
 
         return None, [*document.findings, no_mapping()]
     typed = {
@@ -29,7 +29,7 @@ def check(document: Document) -> tuple[Any, list[Finding]]:
     }
     if not document.findings and conforms(typed, site_schema()):
         return typed, []
-    from generator.sitefile.schema_findings import findings
+    from generator.sitefile.mistakes.schema_findings import findings
     from generator.sitefile.validation import site_validator
 
     validator = site_validator()

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from generator.records import record
 from generator.resources import SCHEMAS
 from generator.sitefile.beside import NAME
-from generator.sitefile.slips import before_comment
 
 Test = Callable[[str], bool]
 
@@ -31,6 +30,11 @@ class TextType:
         """Whether a text is of this type."""
         matches = re.fullmatch(self.pattern, text) is not None
         return matches and (self.test is None or self.test(text))
+
+
+def before_comment(value: str) -> str:
+    """The part before a comment, whose sign may be one that YAML doesn't have."""
+    return re.sub(r"(?<!\s)\s*+(#|//)(?=\s).*$", "", value)
 
 
 def _address(text: str) -> bool:

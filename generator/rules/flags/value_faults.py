@@ -24,8 +24,8 @@ from generator.records import replace
 from generator.rules.flags.parser import Parser, others
 from generator.rules.registry import Fault
 from generator.settings.values import Argument, whole
-from generator.sitefile.slips import before_comment
 from generator.sitefile.source import Plain
+from generator.sitefile.text_types import before_comment
 
 Verdict = tuple[str, Fault]
 # A word in a value, and its place.

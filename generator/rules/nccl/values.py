@@ -16,8 +16,7 @@ from generator.diagnostics import (
 from generator.rules.nccl.grammar import INTERFACES, ValueFault, is_subnet, names_fault
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine
-from generator.sitefile.slips import before_comment
-from generator.sitefile.text_types import PLAIN_VALUE
+from generator.sitefile.text_types import PLAIN_VALUE, before_comment
 
 _RANGES = {
     "NCCL_BUFFSIZE": (1, 2**31 - 1),

@@ -22,7 +22,7 @@ from generator.diagnostics import (
 )
 from generator.records import record, replace
 from generator.sitefile.key_rules import rules_at
-from generator.sitefile.slips import is_content, width
+from generator.sitefile.mistakes.slips import is_content, width
 from generator.sitefile.source import Document, Plain, value_at
 from generator.sitefile.typed_values import as_typed
 

@@ -21,10 +21,10 @@ from generator.diagnostics import (
     reading_error,
 )
 from generator.records import record
-from generator.sitefile import aliases
 from generator.sitefile.key_rules import keys_at, place_name, rules_at, section_of
+from generator.sitefile.mistakes import aliases
+from generator.sitefile.mistakes.slips import is_content, width
 from generator.sitefile.sections import GROUPS, SECTIONS, entry_keys, section_keys, site_schema
-from generator.sitefile.slips import is_content, width
 from generator.sitefile.source import Document, Plain, value_at
 from generator.sitefile.typed_values import as_typed
 from generator.sitefile.validation import is_valid, takes

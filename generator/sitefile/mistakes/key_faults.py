@@ -23,7 +23,6 @@ from generator.diagnostics import (
     slips,
 )
 from generator.records import replace
-from generator.sitefile import aliases
 from generator.sitefile.automatic import automatic
 from generator.sitefile.key_rules import (
     KINDS,
@@ -40,7 +39,8 @@ from generator.sitefile.key_rules import (
     smallest_value,
     types_of,
 )
-from generator.sitefile.meanings import (
+from generator.sitefile.mistakes import aliases
+from generator.sitefile.mistakes.meanings import (
     in_plain_characters,
     json_text,
     listed_alone,

@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from generator.diagnostics import Rewrite
-from generator.sitefile.sections import all_keys, section_keys
-from generator.sitefile.slips import (
+from generator.sitefile.mistakes.slips import (
     Slip,
     code,
     content_above,
@@ -15,6 +14,7 @@ from generator.sitefile.slips import (
     stretch,
     width,
 )
+from generator.sitefile.sections import all_keys, section_keys
 
 _KEY = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*+):(?: |$)")
 # A key and what may have been meant as its value.

@@ -17,22 +17,22 @@ from generator.diagnostics import (
     reading_error,
 )
 from generator.records import replace
-from generator.sitefile import aliases
-from generator.sitefile.key_faults import (
+from generator.sitefile.key_rules import keys_at, rules_at, section_of, types_of
+from generator.sitefile.mistakes import aliases
+from generator.sitefile.mistakes.key_faults import (
     DEPENDENCY,
     REQUIRED,
     UNKNOWN,
     finding_of,
     named_otherwise,
 )
-from generator.sitefile.key_rules import keys_at, rules_at, section_of, types_of
-from generator.sitefile.lost_sections import LostSection, is_explained, lost_sections
-from generator.sitefile.meanings import several_meant
-from generator.sitefile.moved_keys import Misplaced, misplaced
+from generator.sitefile.mistakes.lost_sections import LostSection, is_explained, lost_sections
+from generator.sitefile.mistakes.meanings import several_meant
+from generator.sitefile.mistakes.moved_keys import Misplaced, misplaced
+from generator.sitefile.mistakes.values import near_misses
 from generator.sitefile.sections import GROUPS, SECTIONS
 from generator.sitefile.source import Document, value_at
 from generator.sitefile.validation import is_valid, takes
-from generator.sitefile.values import near_misses
 
 
 def no_mapping() -> Finding:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from generator.diagnostics import Rewrite, Span
+from generator.sitefile.mistakes.slips import Slip, code, content_above, is_content, stretch, width
 from generator.sitefile.sections import all_keys
-from generator.sitefile.slips import Slip, code, content_above, is_content, stretch, width
 from generator.sitefile.source import Plain
 
 _QUOTE = re.compile(r"(?:: +|- +|[\[{,] *)(['\"])")

@@ -45,11 +45,6 @@ def code(line: str) -> str:
     return re.sub(r"(^|\s)#.*", "", line).rstrip()
 
 
-def before_comment(value: str) -> str:
-    """The part before a comment, whose sign may be one that YAML doesn't have."""
-    return re.sub(r"(?<!\s)\s*+(#|//)(?=\s).*$", "", value)
-
-
 def content_above(lines: list[str], number: int) -> int | None:
     """The number of the nearest line above that has content."""
     return next((n for n in range(number - 1, -1, -1) if is_content(lines[n])), None)

@@ -11,8 +11,9 @@ from typing import Any
 
 from generator.diagnostics import Finding
 from generator.records import record, replace
-from generator.sitefile import indentation, punctuation, schema, source
-from generator.sitefile.slips import Slip, content_above, edited, width
+from generator.sitefile import schema, source
+from generator.sitefile.mistakes import indentation, punctuation
+from generator.sitefile.mistakes.slips import Slip, content_above, edited, width
 from generator.sitefile.source import Document
 
 # Each candidate is parsed and checked against the schema, which takes longer for larger files.
