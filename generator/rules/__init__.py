@@ -1,11 +1,11 @@
 """The rules that a site must meet, each with its reason and its source."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from importlib import import_module
 
 from generator.catalogs.engines import module_name, names
-from generator.diagnostics import Finding, Severity, Stage
+from generator.diagnostics import Finding, Related, Severity, Stage
 from generator.engines import ENGINES
 from generator.engines.startup import Verdict, verdicts
 from generator.fabric.addressing import Fabric, plan
@@ -250,7 +250,25 @@ def _together(site: "_Facts", parts: Sequence[_Part]) -> tuple[list[Finding], se
     known: dict[tuple[object, ...], Finding] = {}
     for finding in of_groups:
         known.setdefault((finding.rule, finding.path, finding.message), finding)
-    return [*site.findings, *known.values()], checked
+    return [*site.findings, *_one_of_each(known.values())], checked
+
+
+def _one_of_each(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """One finding for all groups of what is one thing to write, with the places of the others."""
+    same: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.rule in _OF_ALL_GROUPS:
+            same.setdefault(finding.rule, []).append(finding)
+        else:
+            yield finding
+    for first, *others in same.values():
+        related = [Related(other.message, other.path) for other in others]
+        nodes = dict.fromkeys(node for each in (first, *others) for node in each.nodes)
+        yield replace(first, related=(*first.related, *related), nodes=tuple(nodes))
+
+
+# What the nodes' memory is, is one question, however many groups would not fit in less.
+_OF_ALL_GROUPS = ("SG537",)
 
 
 @cache

@@ -1,6 +1,7 @@
 """Rules about variables whose prefix is neither NCCL's nor the engine's."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 
@@ -67,3 +68,53 @@ def _of_programs(name: str, engine: DeclaredEngine) -> frozenset[str]:
     file = ENGINE_TRAITS[engine.name].variables_file
     of_engine = of_file(file) if file else frozenset[str]()
     return of_engine | of_ray() if name.startswith(RAY) or engine.launcher == "ray" else of_engine
+
+
+@rule("SG442", Severity.WARNING, suppressed_by="SG429 SG670")
+def value_that_a_library_rejects(engine: DeclaredEngine) -> Iterator[Fault]:
+    """The value of a variable has the form that its reader accepts.
+
+    OpenMP ignores what is no number, and takes a thread for every core. PyTorch and vLLM end at a
+    word that they don't know.
+
+    Source: OpenMP 5.2, section 21.1; PyTorch, c10/core/AllocatorConfig.cpp; vLLM, vllm/logger.py,
+    and Python's logging levels.
+
+    Bad:
+        engine:
+          env:
+            OMP_NUM_THREADS: eight
+
+    Good:
+        engine:
+          env:
+            OMP_NUM_THREADS: 8
+    """
+    for name, (pattern, form, example) in _FORMS.items():
+        for variable in engine.environment.of(name):
+            value = variable.value
+            if value and "$" not in value and not re.fullmatch(pattern, value):
+                yield Fault(
+                    f"{name} takes {form}, not '{value}'", variable.path, f"write it like {example}"
+                )
+
+
+_THREADS = (r"\s*[0-9]+\s*(,\s*[0-9]+\s*)*", "numbers of threads", "8")
+_ALLOCATION = (
+    r"\s*[a-z0-9_]+\s*:[^:=]+(,\s*[a-z0-9_]+\s*:[^:=]+)*(:[^=]*)?",
+    "settings as NAME:VALUE, with commas between them",
+    "expandable_segments:True",
+)
+# The form of a variable's value: a pattern, what it is, and an example.
+_FORMS: Mapping[str, tuple[str, str, str]] = {
+    "OMP_NUM_THREADS": _THREADS,
+    "MKL_NUM_THREADS": _THREADS,
+    "OPENBLAS_NUM_THREADS": _THREADS,
+    "PYTORCH_CUDA_ALLOC_CONF": _ALLOCATION,
+    "PYTORCH_ALLOC_CONF": _ALLOCATION,
+    "VLLM_LOGGING_LEVEL": (
+        r"(?i)debug|info|warn|warning|error|critical|fatal|notset",
+        "a level of Python's logging",
+        "INFO",
+    ),
+}
