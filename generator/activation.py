@@ -22,7 +22,8 @@ class Activation:
 
     `step` is what remains to be done once install.sh has run, `first` the same for a new file, and
     `gone` for one that was removed; `before` is done ahead of an installation that removes the
-    file. They are empty if nothing has to be done. `notice` is what clients experience meanwhile.
+    file. They are empty if nothing has to be done. `notice` is what clients experience meanwhile,
+    and `unit` the service beside the engine that reads the file.
     """
 
     text: str
@@ -32,6 +33,7 @@ class Activation:
     gone: str = ""
     before: str = ""
     notice: str = ""
+    unit: str = ""
 
 
 NOTHING = Activation("nothing", Effect.FILES)
@@ -53,6 +55,7 @@ def service_restart(unit: str, title: str, notice: str = "") -> Activation:
         step=f"systemctl restart {unit}",
         first=f"systemctl start {unit}",
         notice=notice,
+        unit=unit,
     )
 
 

@@ -1,0 +1,33 @@
+"""What a program makes of a file that it reads: its lines without comments and names for people."""
+
+from functools import lru_cache
+
+# Files of which every line counts: own files, and those without comments.
+_WHOLE = (".md", ".svg", ".json", "SHA256SUMS")
+_CARRIED = "opt/sparkgen/files/"
+_DIRECTIVES = ("#!", "#SBATCH")
+# What scripts and systemd only repeat in their messages.
+_SHOWN = ("SITE=", "Description=")
+
+
+def meaning(path: str, text: str) -> tuple[str, ...]:
+    """The lines that have an effect; `path` is that on the node."""
+    if path.endswith(_WHOLE) or path.startswith(_CARRIED):
+        return (text,)
+    return _lines(text)
+
+
+# Most texts are the same on all nodes, and a node has fewer files than this.
+@lru_cache(maxsize=128)
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line for line in text.split("\n") if not _is_shown(line))
+
+
+def _is_shown(line: str) -> bool:
+    text = line.lstrip()
+    return text.startswith(("#", *_SHOWN)) and not text.startswith(_DIRECTIVES)
+
+
+def same(path: str, one: str, other: str) -> bool:
+    """Whether two texts of a file mean the same."""
+    return one == other or meaning(path, one) == meaning(path, other)

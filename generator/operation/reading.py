@@ -1,0 +1,248 @@
+"""Reads from the files of a bundle what they make of the cluster."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from generator.activation import Effect
+from generator.bundle.tree import File, Tree
+from generator.operation.files import facts
+from generator.operation.state import CLIENT_KEY, Desired, Door, Engine, Folder, Need, Program
+
+Facts = Mapping[str, Sequence[str]]
+# The files of a node by their paths there.
+Files = Mapping[str, File]
+
+_FACTS, _NETPLAN = "etc/sparkgen/node.env", "etc/netplan/40-cx7.yaml"
+_RULES = "etc/sparkgen/firewall.rules"
+_UNITS = "etc/systemd/system/"
+_GATEWAY, _PROXY = "sparkgen-gateway", "sparkgen-proxy"
+_IMAGE = re.compile(r"^ +image: [\"']?([^\s\"']+)", re.MULTILINE)
+_STOP = re.compile(r"^TimeoutStopSec=(\d+)$", re.MULTILINE)
+_NAMES = ("--served-model-name", "--served_model_name", "--alias")
+
+
+def desired(
+    tree: Tree, nodes: Sequence[str], cables: Iterable[tuple[str, tuple[str, str]]]
+) -> Desired:
+    """What a bundle makes of its nodes, which are in the order of ranks, and of its cables."""
+    files: dict[str, dict[str, File]] = {name: {} for name in nodes}
+    for path, file in tree.items():
+        node, _, rest = path.partition("/")
+        if node in files:
+            files[node][rest] = file
+    known = {name: _text_facts(own, _FACTS) for name, own in files.items()}
+    groups = {name: _groups(own, known[name]) for name, own in files.items()}
+    engines = tuple(_engines(files, known, groups))
+    return Desired(
+        {name: _folder(name, own, known[name], groups[name]) for name, own in files.items()},
+        tuple(cables),
+        engines,
+        tuple(_doors(files, known, engines)),
+    )
+
+
+def unit_of(group: str) -> str:
+    """The unit of a group's engine, or of the only one."""
+    return f"sparkgen-engine-{group}" if group else "sparkgen-engine"
+
+
+def _text_facts(files: Files, path: str) -> Facts:
+    file = files.get(path)
+    return facts(file.text) if file else {}
+
+
+def _groups(files: Files, known: Facts) -> tuple[str, ...]:
+    """The groups whose engines are on a node; one without a name if it is the only engine."""
+    listed = tuple(known.get("GROUP", ()))
+    return listed or (("",) if "etc/sparkgen/engine.env" in files else ())
+
+
+def _folder(node: str, files: Files, known: Facts, groups: Sequence[str]) -> Folder:
+    programs = [_engine_program(files, known, group, groups) for group in groups]
+    units: dict[str, dict[str, str]] = {}
+    for path, file in files.items():
+        if unit := file.activation.unit:
+            units.setdefault(unit, {})[path] = file.text
+    programs += [Program(unit, reads, _beside(reads, unit, known)) for unit, reads in units.items()]
+    links, sums, rules = (files.get(path) for path in (_NETPLAN, "SHA256SUMS", _RULES))
+    return Folder(
+        node,
+        sums.text if sums else "",
+        _first(known, "MANAGEMENT"),
+        _first(known, "USER"),
+        links.text if links else "",
+        {path: file.text for path, file in files.items() if path.startswith("etc/ssh/sshd")},
+        {program.unit: program for program in programs},
+        rules.text if rules else None,
+    )
+
+
+def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str]) -> Program:
+    """A rank of an engine: its own files, and those of the node that these mention."""
+    mine = _facts_of(files, known, group)
+    started = "container.sh" if "VENV" in mine else "serve.sbatch" if "JOB" in mine else ""
+    own = {
+        path: file.text
+        for path, file in files.items()
+        if _is_own(path, group) and (_is_read(file) or path.endswith(f"/{started or ' '}"))
+    }
+    text = "\n".join(own.values())
+    shared = {
+        path: file.text
+        for path, file in files.items()
+        if _is_read(file) and not any(each and _is_own(path, each) for each in groups)
+    }
+    read = {path: t for path, t in shared.items() if not group or f"/{path}" in text}
+    secrets = _text_facts(files, _place("container.env", group)).get("SECRET", ())
+    needs = (*_needs(mine), *(Need("secret", name) for name in secrets))
+    return Program(unit_of(group), {**own, **read}, frozenset(needs), is_engine=True)
+
+
+def _facts_of(files: Files, known: Facts, group: str) -> Facts:
+    """The facts about an engine, which are those of the node if it is the only one."""
+    return _text_facts(files, f"etc/sparkgen/groups/{group}.node.env") if group else known
+
+
+def _is_own(path: str, group: str) -> bool:
+    if group:
+        return path.startswith((f"etc/sparkgen/groups/{group}.", f"opt/sparkgen/groups/{group}/"))
+    return path.startswith("opt/sparkgen/") and path.count("/") == 2
+
+
+def _is_read(file: File) -> bool:
+    return file.activation.effect is Effect.RESTART
+
+
+def _needs(known: Facts) -> Iterator[Need]:
+    """What an engine needs on its node, by its facts."""
+    is_built = "IMAGE_IS_BUILT" in known
+    for image in known.get("IMAGE", ()):
+        inputs = _first(known, "IMAGE_BUILD")
+        yield Need("built image", image, inputs) if is_built else Need("image", image)
+    for words in known.get("MODEL", ()):
+        _, name, *revision = words.split()
+        if name.startswith("/"):
+            yield Need("folder", name)
+        else:
+            yield Need("model", name, _first(known, "HUB"), *revision[:1])
+    for words in known.get("VOCABULARY", ()):
+        _, file, url = words.split()
+        yield Need("vocabulary", file, _first(known, "VOCABULARIES"), url)
+    yield from (Need("folder", path) for path in known.get("MODEL_FILE", ()))
+    yield from (Need("file", words.split(maxsplit=1)[1]) for words in known.get("FILE", ()))
+    yield from (Need("key", path) for path in known.get("KEY", ()))
+
+
+# The facts that name the secrets which the script of a unit reads.
+_SECRETS = {_GATEWAY: "GATEWAY_KEY", _PROXY: "API_KEY", "sparkgen-web-ui": "WEB_UI"}
+
+
+def _beside(reads: Mapping[str, str], unit: str, known: Facts) -> frozenset[Need]:
+    """What a service beside the engine needs."""
+    images = {image for text in reads.values() for image in _IMAGE.findall(text)}
+    secrets = (words.rpartition("=")[2] for words in known.get(_SECRETS.get(unit, ""), ()))
+    return frozenset(
+        [*(Need("image", image) for image in images), *(Need("secret", s) for s in secrets)]
+    )
+
+
+def _engines(
+    files: Mapping[str, Files], known: Mapping[str, Facts], groups: Mapping[str, Sequence[str]]
+) -> Iterator[Engine]:
+    members: dict[str, list[str]] = {}
+    for node, own in groups.items():
+        for group in own:
+            members.setdefault(group, []).append(node)
+    for group, nodes in members.items():
+        ranks = tuple(_ranks(_facts_of(files[nodes[0]], known[nodes[0]], group), nodes))
+        head = files[ranks[0]]
+        mine = _facts_of(head, known[ranks[0]], group)
+        turns = _turns(known[ranks[0]], group)
+        names, listen = _command(head, group)
+        served = _first(_text_facts(head, _place("container.env", group)), "SERVED_NAME")
+        yield Engine(
+            group,
+            unit_of(group),
+            ranks,
+            names
+            or (served or _first(mine, "MODEL").split(" ")[-2:][0].rpartition("/")[2].lower(),),
+            _url(_first(mine, "HEALTH_URL"), listen, _first(known[ranks[0]], "MANAGEMENT")),
+            _first(_text_facts(head, _place("container.env", group)), "API_KEY"),
+            turns,
+            not turns or turns[0] == group,
+            int(_found(_STOP, head, f"{_UNITS}{unit_of(group)}.service") or 0),
+            int(_first(mine, "LOAD_SECONDS") or _first(known[ranks[0]], "LOAD_SECONDS") or 0),
+        )
+
+
+def _ranks(mine: Facts, nodes: Sequence[str]) -> Iterator[str]:
+    """The nodes of an engine, the head first."""
+    listed = [name for name in mine.get("RANKS", ()) if name in nodes]
+    yield from listed
+    yield from (name for name in nodes if name not in listed)
+
+
+def _turns(known: Facts, group: str) -> tuple[str, ...]:
+    found = (tuple(words.split()) for words in known.get("ALTERNATIVES", ()))
+    return next((names for names in found if group in names), ())
+
+
+def _place(name: str, group: str) -> str:
+    return f"etc/sparkgen/groups/{group}.{name}" if group else f"etc/sparkgen/{name}"
+
+
+def _command(files: Files, group: str) -> tuple[tuple[str, ...], str]:
+    """The names that an engine answers to, and the address that it listens on."""
+    folder = f"opt/sparkgen/groups/{group}/" if group else "opt/sparkgen/"
+    texts = (
+        files[p].text for p in (f"{folder}container.sh", f"{folder}serve.sbatch") if p in files
+    )
+    names: tuple[str, ...] = ()
+    listen = ""
+    for line in next(texts, "").splitlines():
+        option, _, value = line.strip().removesuffix(" \\").replace("=", " ", 1).partition(" ")
+        if option in _NAMES:
+            words = shlex.split(value)
+            names = tuple(words[0].split(",")) if option == "--alias" else tuple(words)
+        elif option == "--host":
+            listen = value
+    return names, listen
+
+
+def _url(own: str, listen: str, management: str) -> str:
+    """Where an engine's API answers other machines, given its URL for the node itself."""
+    return own.replace("127.0.0.1", management) if listen == "0.0.0.0" and management else own
+
+
+def _doors(
+    files: Mapping[str, Files], known: Mapping[str, Facts], engines: Sequence[Engine]
+) -> Iterator[Door]:
+    """The gateway if there is one; or else the proxy before the only engine, or each engine."""
+    fronted = False
+    for node, own in files.items():
+        units = tuple(u for u in (_GATEWAY, _PROXY) if f"{_UNITS}{u}.service" in own)
+        url = _first(known[node], "GATEWAY").partition(" ")[0] or _proxy(known[node])
+        if units and url:
+            fronted = True
+            names = dict.fromkeys(name for engine in engines for name in engine.names)
+            groups = tuple(engine.group for engine in engines)
+            yield Door(url, node, units, groups, tuple(names), CLIENT_KEY)
+    for engine in () if fronted else engines:
+        if engine.url:
+            yield Door(engine.url, engine.nodes[0], (), (engine.group,), engine.names, engine.key)
+
+
+def _proxy(known: Facts) -> str:
+    ports = dict(words.split() for words in known.get("PORT", ()))
+    address = _first(known, "MANAGEMENT")
+    return f"http://{address}:{ports['proxy']}" if "proxy" in ports and address else ""
+
+
+def _found(pattern: re.Pattern[str], files: Files, path: str) -> str:
+    found = pattern.search(files[path].text) if path in files else None
+    return found[1] if found else ""
+
+
+def _first(known: Facts, name: str) -> str:
+    return next(iter(known.get(name, ())), "")
