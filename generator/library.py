@@ -68,7 +68,7 @@ class SiteFile:
         """The files of the bundle by path; raises ValueError with the findings on an error."""
         if self.reading.site is None:
             raise ValueError(self.report())
-        return render(self.reading.site, self.reading.sha256)
+        return render(self.reading.site, self.reading.sha256, texts=self.reading.texts)
 
 
 def read(path: str | os.PathLike[str]) -> SiteFile:

@@ -13,6 +13,7 @@ from generator.reports.text import in_order
 from generator.rules.policy import Policy
 from generator.site import Site
 from generator.site.complete import CompleteDeclaration
+from generator.site.places import BASE_TEXT, LOCK_TEXT, SITE_TEXT
 from generator.sitefile import lock as locks
 from generator.sitefile import redaction, schema, source
 from generator.sitefile.beside import CATALOGS, Beside, nothing_beside
@@ -42,6 +43,14 @@ class Reading:
         parts = [*self.raw.values(), *([pins] if self.lock and (pins := self.lock.pins) else ())]
         sums = [sha256(raw).hexdigest() for raw in parts]
         return sums[0] if len(sums) == 1 else sha256("".join(sums).encode()).hexdigest()
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """What the site was read from, by the names in bundles; secrets are blanked in comments."""
+        raws = dict(zip((SITE_TEXT, BASE_TEXT), self.raw.values(), strict=False))
+        if self.lock and self.lock.pins:
+            raws[LOCK_TEXT] = self.lock.pins
+        return {name: redaction.blanked(raw.decode()) for name, raw in raws.items()}
 
     @property
     def valid(self) -> "ValidReading | None":

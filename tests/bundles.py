@@ -65,7 +65,8 @@ class Bundle:
         with (folder.parent / f"{self.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.exists():
-                tree = render(self.site, self._valid.reading.sha256)
+                reading = self._valid.reading
+                tree = render(self.site, reading.sha256, texts=reading.texts)
                 with TemporaryDirectory(dir=folder.parent) as work:
                     rendered = Path(work) / self.name
                     write(tree, rendered, compare(tree, rendered))

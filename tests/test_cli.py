@@ -268,7 +268,7 @@ def test_build_json_lists_what_it_wrote(good: Path, tmp_path: Path, sparkgen: Co
     sparkgen("build", "-q", "--force", good, cwd=tmp_path)
     good.write_text(good.read_text() + "# reworded\n")
     (reworded,) = json.loads(sparkgen("build", "--format", "json", good, cwd=tmp_path).out)["sites"]
-    assert reworded["changed"] == ["MANIFEST.json"]
+    assert reworded["changed"] == ["MANIFEST.json", "spark1/site.yaml", "spark2/site.yaml"]
 
 
 def test_build_json_lists_what_is_wrong(

@@ -220,7 +220,8 @@ def expected_modes(folder: NodeFolder) -> dict[str, int]:
     # Units without [Install] are started by a timer.
     wanted = [unit.name for unit in units if "[Install]" in (folder.path / unit).read_text()]
     links = {str(Path(LINK).with_name(unit)): 0o777 for unit in wanted}
-    return of_files | secrets | links | {INSTALLED: 0o644, RECORD: 0o644}
+    record = {RECORD: 0o644, str(Path(RECORD).with_name("site.yaml")): 0o644}
+    return of_files | secrets | links | {INSTALLED: 0o644, **record}
 
 
 def modes(root: Path, files: Snapshot) -> dict[str, int]:
@@ -742,8 +743,13 @@ def test_node_knows_what_is_installed(root: Path) -> None:
     done(install(LAB_MESH, root, "--apply"))
     record = root / "etc/sparkgen/bundle/SHA256SUMS"
     assert record.read_text() == (LAB_MESH.path / "SHA256SUMS").read_text()
+    text = (root / "etc/sparkgen/bundle/site.yaml").read_text()
+    assert text == LAB_MESH.bundle.file.read_text()
     record.write_text("of another build\n")
     assert done(install(LAB_MESH, root)) == "there is nothing to change\n"
+    assert record.read_text() == "of another build\n"
+    assert done(install(LAB_MESH, root, "--apply")) == "there is nothing to change\n"
+    assert record.read_text() == (LAB_MESH.path / "SHA256SUMS").read_text()
 
 
 def test_only_one_installer_runs(root: Path) -> None:

@@ -97,7 +97,7 @@ def test_site_that_was_only_reworded(site: Path, tmp_path: Path, sparkgen: Comma
     sparkgen("build", site, cwd=tmp_path)
     site.write_text(f"# Downstairs.\n{site.read_text()}")
     outcome = sparkgen("build", site, cwd=tmp_path)
-    assert outcome.out.endswith("in out/lab (only the manifest written)\n")
+    assert outcome.out.endswith("in out/lab (only the site's text written)\n")
 
 
 def test_out_says_where(site: Path, tmp_path: Path, sparkgen: Command) -> None:

@@ -10,7 +10,7 @@ from generator import __version__
 from generator.bundle.committed import Content, entries, parsed
 from generator.bundle.conflicts import is_conflicted, sides
 from generator.bundle.journal import Journal, interrupted, merged
-from generator.bundle.plan import MANIFEST
+from generator.bundle.plan import CHECKSUMS, MANIFEST, is_recorded
 from generator.bundle.tree import File, Tree
 from generator.catalogs.versions import version
 from generator.records import record
@@ -26,11 +26,12 @@ class Comparison:
 
     `edited` files match neither the tree nor the folder's manifest: somebody changed them by hand;
     a file with an unresolved git conflict is only stale. `foreign` files are in no manifest and not
-    in the tree. `manifest_only` means that the manifest differs only in the generator's version or
-    the site file's checksum. `modes` has the modes on disk and in the tree, for stale or edited
-    files that differ in nothing else. `built` means that a file of the tree exists, `interrupted`
-    that a build did not finish. `known` has the checksums of files that sparkgen wrote, and
-    `made_by` is the version of sparkgen that wrote the folder, empty if not known.
+    in the tree. `origin` files only say where the bundle is from: the site's text, and a manifest
+    that differs only in the generator's version or the site file's checksum. `modes` has the modes
+    on disk and in the tree, for stale or edited files that differ in nothing else. `built` means
+    that a file of the tree exists, `interrupted` that a build did not finish. `known` has the
+    checksums of files that sparkgen wrote, and `made_by` is the version of sparkgen that wrote the
+    folder, empty if not known.
     """
 
     missing: tuple[str, ...]
@@ -38,7 +39,7 @@ class Comparison:
     edited: tuple[str, ...]
     left_over: tuple[str, ...]
     foreign: tuple[str, ...]
-    manifest_only: bool
+    origin: tuple[str, ...]
     exists: bool
     built: bool
     modes: Mapping[str, tuple[int, int]]
@@ -73,30 +74,38 @@ def compare(tree: Tree, folder: Path) -> Comparison:
     stale: list[str] = []
     edited: list[str] = []
     modes: dict[str, tuple[int, int]] = {}
-    manifest_only = False
+    origin: list[str] = []
     for path, file in tree.items():
         on_disk = found.get(path)
         if on_disk is None:
             missing.append(path)
-        elif path == MANIFEST:
-            manifest_only = same_but_origin(_read(on_disk), file.data)
-            if not manifest_only and _read(on_disk) != file.data:
-                stale.append(path)
+        elif path == MANIFEST or is_recorded(path):
+            if (data := _read(on_disk)) != file.data:
+                is_origin = is_recorded(path) or same_but_origin(data, file.data)
+                (origin if is_origin else stale).append(path)
         elif not _same(file, on_disk):
             data = _read(on_disk)
             written = is_conflicted(data) or sha256(data).hexdigest() in known.get(path, ())
             (stale if written else edited).append(path)
             if _read(on_disk) == file.data:
                 modes[path] = stat.S_IMODE(on_disk.stat().st_mode), file.mode
-    gone = [path for path in found if path in known and path not in tree]
-    touched = [p for p in gone if sha256(_read(found[p])).hexdigest() not in known[p]]
+    nodes = {path.removesuffix(CHECKSUMS) for path in known if path.endswith(f"/{CHECKSUMS}")}
+    recorded = {
+        path for path in found if is_recorded(path) and path[: path.index("/") + 1] in nodes
+    }
+    gone = [path for path in found if path in {*known, *recorded} and path not in tree]
+    touched = [
+        path
+        for path in gone
+        if path not in recorded and sha256(_read(found[path])).hexdigest() not in known[path]
+    ]
     return Comparison(
         missing=tuple(missing),
         stale=tuple(stale),
         edited=tuple(sorted([*edited, *touched])),
         left_over=tuple(sorted(set(gone) - set(touched))),
-        foreign=tuple(sorted(path for path in found if path not in known and path not in tree)),
-        manifest_only=manifest_only,
+        foreign=tuple(sorted(found.keys() - known.keys() - recorded - tree.keys())),
+        origin=tuple(origin),
         exists=folder.exists(),
         built=len(missing) < len(tree),
         modes=modes,

@@ -26,6 +26,7 @@ from generator.services import SERVICES
 from generator.site import FILES, RAW_ENV, Member, Node, Part, Site
 from generator.site.entry import Entry, OperatorEntry, everywhere, of_engine, several
 from generator.site.places import is_context as is_context
+from generator.site.places import is_recorded as is_recorded
 from generator.site.switch_setup import SwitchSetup
 
 

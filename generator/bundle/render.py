@@ -37,10 +37,16 @@ from generator.site.switch_setup import SwitchSetup
 _IMAGE = (DOCKERFILE, IMAGE_FACTS)
 
 
-def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
+def render(
+    site: Site,
+    source_sha256: str,
+    nodes: Iterable[Node] = (),
+    texts: Mapping[str, str] = {},
+) -> Tree:
     """Render the whole bundle; `source_sha256` is that of the site file, for the manifest.
 
-    `nodes` may supply the site's nodes one by one, for a caller that shows progress.
+    `nodes` may supply the site's nodes one by one, for a caller that shows progress. `texts` are
+    those that the site was read from, by their names in each node's folder.
     """
     files = [File(README, printed(README, **_values(site, README)), 0o644, NOTHING)]
     files += [
@@ -65,7 +71,12 @@ def render(site: Site, source_sha256: str, nodes: Iterable[Node] = ()) -> Tree:
     files += _node_folders(site, nodes or site.nodes)
     bundle = tree(files)
     text = manifest(site, source_sha256, bundle)
-    return tree([*files, File(MANIFEST, text, 0o644, NOTHING)])
+    recorded = [
+        File(f"{node.name}/{name}", text, 0o644, NOTHING)
+        for node in site.nodes
+        for name, text in texts.items()
+    ]
+    return tree([*files, *recorded, File(MANIFEST, text, 0o644, NOTHING)])
 
 
 def _image(site: Site, part: Part) -> Iterator[File]:

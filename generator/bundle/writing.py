@@ -9,7 +9,6 @@ from pathlib import Path
 
 from generator.bundle.journal import BusyError, Journal, Stage, interrupted, merged, stage
 from generator.bundle.output import Comparison, OutputError, parents
-from generator.bundle.plan import MANIFEST
 from generator.bundle.tree import File, Tree
 
 
@@ -20,8 +19,7 @@ def write(tree: Tree, folder: Path, comparison: Comparison) -> None:
     what a kill leaves half written, the next call completes. Raises OutputError.
     """
     paths = [*comparison.changed, *(path for path in comparison.edited if path in tree)]
-    if comparison.manifest_only:
-        paths.append(MANIFEST)
+    paths += comparison.origin
     gone = [*comparison.left_over, *(path for path in comparison.edited if path not in tree)]
     earlier = interrupted(folder)
     try:

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from generator.bundle.output import Comparison
-from generator.bundle.plan import MANIFEST
 from generator.bundle.tree import Tree
 from generator.bundle.writing import write
 from generator.commands.bundles import compared, disk, rendered
@@ -113,10 +112,10 @@ def _summary(plan: _Plan) -> str:
         news = "new"
     else:
         counts = {
-            "written": len(found.changed) + len(found.edited),
+            "written": len(found.changed) + len(found.edited) + found.drifted * len(found.origin),
             "removed": len(found.left_over),
         }
-        unchanged = "only the manifest written" if found.manifest_only else "no change"
+        unchanged = "only the site's text written" if found.origin else "no change"
         news = ", ".join(f"{n} {word}" for word, n in counts.items() if n) or unchanged
     return f"{site.name}: {len(plan.tree)} files for {nodes} in {plan.folder} ({news})"
 
@@ -129,14 +128,13 @@ def _data(plans: list[_Plan], written: bool) -> dict[str, Any]:
 def _bundle(plan: _Plan) -> dict[str, Any]:
     found = plan.found
     edited = [path for path in found.edited if path in plan.tree]
-    origin = [MANIFEST] if found.manifest_only else []
     return {
         "site": plan.site.name,
         "folder": str(plan.folder),
         "nodes": [node.name for node in plan.site.nodes],
         "files": len(plan.tree),
         "new": not found.exists,
-        "changed": sorted((*found.changed, *edited, *origin)),
+        "changed": sorted((*found.changed, *edited, *found.origin)),
         "removed": sorted({*found.left_over, *found.edited} - {*edited}),
         "edited": list(found.edited),
         "foreign": list(found.foreign),

@@ -26,7 +26,7 @@ def rendered(readings: Iterable[ValidReading]) -> list[tuple[Site, Tree]]:
     bundles = []
     for valid in readings:
         with _progress(valid.site) as nodes:
-            tree = render(valid.site, valid.reading.sha256, nodes)
+            tree = render(valid.site, valid.reading.sha256, nodes, valid.reading.texts)
         bundles.append((valid.site, tree))
     return bundles
 

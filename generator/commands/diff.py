@@ -159,7 +159,7 @@ def _with_site(new: ValidReading, old: ValidReading, title: str) -> Review:
 def _as_built(new: ValidReading, old: ValidReading, title: str) -> Before:
     """The bundle of the other site under this site's name, which is not a difference to report."""
     renamed = replace(old.site, name=new.site.name, file=new.site.file)
-    tree = render(renamed, old.reading.sha256)
+    tree = render(renamed, old.reading.sha256, texts=old.reading.texts)
     bundle = Committed(tree, tuple(node.name for node in old.site.nodes))
     return Before(title, old.site.name, bundle, *_facts(old.reading, new))
 

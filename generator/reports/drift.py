@@ -50,7 +50,7 @@ def lines(comparison: Comparison, folder: Path) -> Iterator[str]:
         yield f"{folder.name}: {_summary(comparison)}"
     if comparison.made_by not in ("", __version__):
         yield f"note: {folder}: made by sparkgen {comparison.made_by}, and this is {__version__}"
-    elif comparison.manifest_only:
+    elif comparison.origin and not comparison.drifted:
         yield f"note: {folder}: the site file was reworded"
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from generator.activation import NOTHING, Activation
 from generator.bundle.output import same_but_origin
-from generator.bundle.plan import CABLING, CHECKSUMS, MANIFEST, MEMORY
+from generator.bundle.plan import CABLING, CHECKSUMS, MANIFEST, MEMORY, is_recorded
 from generator.bundle.tree import File, Tree
 from generator.diagnostics import visible
 from generator.records import record
@@ -134,7 +134,9 @@ def changes(before: Tree, after: Tree) -> tuple[FileChange, ...]:
 def _difference(
     path: str, before: File | None, after: File | None
 ) -> Added | Removed | Changed | None:
-    """How two files differ; a manifest that only names another version doesn't count."""
+    """How two files differ; what only says where a bundle is from doesn't count."""
+    if is_recorded(path):
+        return None
     if before is None:
         return Added(after) if after else None
     if after is None:

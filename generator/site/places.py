@@ -50,3 +50,12 @@ _OWN = ("hostfile", "options.yaml", "ssh_config", "sshd_config")
 def mounted(path: str, group: str) -> str:
     """The path on a node of a generated file that a container sees at `path`."""
     return place(path, group if path.rpartition("/")[2] in _OWN else "")
+
+
+# In a node's folder, the texts that the site was read from: nothing depends on them.
+SITE_TEXT, BASE_TEXT, LOCK_TEXT = "site.yaml", "base.yaml", "lock.yaml"
+
+
+def is_recorded(path: str) -> bool:
+    """Whether a file of a bundle only records a text that the site was read from."""
+    return path.partition("/")[2] in (SITE_TEXT, BASE_TEXT, LOCK_TEXT)

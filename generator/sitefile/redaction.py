@@ -125,7 +125,7 @@ def is_secret_text(text: str) -> bool:
 
 def blanked(text: str) -> str:
     """A text with asterisks in place of everything that has the shape of a secret."""
-    return re.sub(_ANY_SHAPE, _blank, text)
+    return re.sub(_ANY_SHAPE, _blank, text) if is_secret_text(text) else text
 
 
 def shown(document: Document) -> str:

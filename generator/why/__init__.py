@@ -10,6 +10,7 @@ from generator.bundle.plan import (
     CHECKSUMS,
     MANIFEST,
     is_context,
+    is_recorded,
     operator_entries,
     payload,
 )
@@ -101,5 +102,9 @@ def _made_by_code(site: Site, path: str) -> tuple[tuple[str, ...], tuple[Value, 
     if made:
         how = (made.__doc__ or "").partition(";")[0]
         return (f"{made.__module__.replace('.', '/')}.py",), (Value(name, how, ()),)
+    if is_recorded(path):
+        return ("generator/pipeline.py",), (
+            Value(name, "the text that the site was read from", ()),
+        )
     what = {CHECKSUMS: "the checksums of the node's files", MANIFEST: "what the bundle holds"}
     return ("generator/bundle/manifest.py",), (Value(name, what[name], ()),)

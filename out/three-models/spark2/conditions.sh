@@ -98,6 +98,6 @@ units() { # PATH... as far as there are such units; what is no service's and no 
   local path name told=''
   for path in "$@"; do
     if [[ $path == */groups/* ]]; then name=${path##*/groups/} name=engine-${name%%[./]*}; else name=${path##*/sparkgen-} name=${name##*/} name=${name%.*}; fi
-    if there "$root/etc/systemd/system/sparkgen-$name.service"; then [[ $name == verify ]] || echo " sparkgen-$name"; elif [[ $path != "$installed" && $path != "$record" && -z $told ]]; then engines && told=1; fi
+    if there "$root/etc/systemd/system/sparkgen-$name.service"; then [[ $name == verify ]] || echo " sparkgen-$name"; elif [[ $path != "$installed" && $path != "$own"/* && -z $told ]]; then engines && told=1; fi
   done | sort -u
 }

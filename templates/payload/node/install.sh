@@ -14,7 +14,7 @@
 set -euo pipefail
 shopt -s nullglob && umask 022
 
-installed=etc/sparkgen/installed record=etc/sparkgen/bundle/SHA256SUMS secrets=etc/sparkgen/secrets.env sysctl=etc/sysctl.d/90-sparkgen.conf
+installed=etc/sparkgen/installed own=etc/sparkgen/bundle secrets=etc/sparkgen/secrets.env sysctl=etc/sysctl.d/90-sparkgen.conf
 netplan=etc/netplan/40-cx7.yaml seconds=${SPARKGEN_UNDO_SECONDS:-120}
 bundle=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -73,7 +73,7 @@ stage_file() { # MODE FILE PATH
 
 # Puts the wanted state below $stage; a path that is missing there is to be removed.
 stage() {
-  local before=() known=("$record") programs=() turns=() path start link name waiting
+  local before=() known=("${records[@]}") programs=() turns=() path start link name waiting
   mapfile -t turns <<<"${facts[ALTERNATIVES]:-}" && waiting=" ${turns[*]#* } "
   if [[ -e $root/$installed ]]; then mapfile -t before <"$root/$installed"; fi
   mapfile -t paths < <(sed -nE 's/^[^ ]+  ((etc|opt)\/.*)/\1/p' "$bundle/SHA256SUMS")
@@ -111,6 +111,15 @@ stage() {
   if [[ -n ${facts[SECRET]:-} ]] && ! there "$root/$secrets"; then stage_file 0600 /dev/null "$secrets"; fi
   if [[ -n $set_hostname ]]; then stage_file 0644 <(echo "$node") etc/hostname; fi
   stage_hosts
+}
+
+# What is installed, and the texts of the site that it was made of: these alone make no node different.
+records=("$own"/{SHA256SUMS,site.yaml,base.yaml,lock.yaml}) told=()
+stage_records() {
+  local path && for path in "${records[@]}"; do
+    if [[ -e $bundle/${path##*/} ]]; then stage_file 0644 "$bundle/${path##*/}" "$path"; elif ! there "$root/$path"; then continue; fi
+    told+=("$path")
+  done
 }
 
 # The names of the nodes go to the end of /etc/hosts, between two markers.
@@ -250,7 +259,7 @@ keep_edited() { # CHANGE
   local path edited=()
   while read -r path; do
     if [[ -n ${origin[$path]:-} ]]; then edited+=("$path"); fi
-  done < <(cd "$root/" && sha256sum --check --quiet "$record" 2>/dev/null | sed -n 's/: FAILED$//p')
+  done < <(cd "$root/" && sha256sum --check --quiet "$own/SHA256SUMS" 2>/dev/null | sed -n 's/: FAILED$//p')
   if ((${#edited[@]} == 0)); then return; fi
   mkdir -p "$1/edited" && (cd "$root/" && cp --archive --parents "${edited[@]}" "$1/edited")
   for path in "${edited[@]}"; do echo "/$path was edited after it was installed: kept as $1.undone/edited/$path"; done
@@ -442,6 +451,8 @@ if ((${#unread[@]})); then echo "not readable, and so not compared: ${unread[*]}
 if live && [[ $action == apply ]]; then check_machine "${changed[@]}"; fi
 ((refused == 0)) || exit 2
 if ((${#changed[@]} == 0 && ${#unread[@]} == 0)); then
+  stage_records
+  if [[ $action == apply ]]; then for path in "${told[@]}"; do cmp -s "$stage/$path" "$root/$path" || put_path "$stage/$path" "$path"; done; fi
   echo "there is nothing to change" && exit 0
 elif [[ $action == check ]]; then
   summary && cat "$work/differences" && different=1 && exit 1
@@ -456,8 +467,7 @@ if live; then
   fi
 fi
 printf '/%s\n' "${changed[@]}"
-# What is installed now; that alone makes no node different.
-stage_file 0644 "$bundle/SHA256SUMS" "$record" && changed+=("$record")
+stage_records && changed+=("${told[@]}")
 change "${changed[@]}"
 history=("$backup" "${history[@]}")
 prune || true
