@@ -109,7 +109,7 @@ def bundle() -> Bundle:
 
 def _tree(path: Path) -> Tree:
     found = valid_file(path)
-    return render(found.site, found.reading.sha256, texts=found.reading.texts)
+    return render(found.site, found.reading.sha256)
 
 
 @dataclass(frozen=True)

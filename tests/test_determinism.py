@@ -51,7 +51,8 @@ def test_bytes_and_modes_are_the_same(
     outcome = process("build", SITE, "--out", tmp_path / "out", cwd=tmp_path, **surroundings)
     assert (outcome.code, outcome.err) == (0, "")
     folder = tmp_path / "out/lab-mesh"
-    assert files(folder) == expected
+    recorded = {f"spark{n}/site.yaml": (0o644, SITE.read_bytes()) for n in (1, 2, 3)}
+    assert files(folder) == expected | recorded
     folders = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
     assert {path.stat().st_mode & 0o777 for path in folders} == {0o755}
 
