@@ -17,10 +17,8 @@ from jinja2 import (
     StrictUndefined,
     Template,
     TemplateNotFound,
-    nodes,
 )
 from jinja2.bccache import Bucket
-from jinja2.compiler import CodeGenerator, Frame
 
 from generator import precompiled
 from generator.bundle.escaping import block_yaml, compose, markdown, sh, xml, xml_comment
@@ -34,42 +32,13 @@ def printed(template: str, **values: Any) -> str:
     return str(_template(template).render(values))
 
 
-class _Code(CodeGenerator):
-    """Generates code that accesses attributes and items, and calls methods, as Python does.
+class _Environment(Environment):
+    """An environment whose templates see only the values that they are given.
 
-    Jinja falls back to an item if there is no attribute, and checks which extra arguments a
-    function wants: that takes longer than everything else a template does.
+    An attribute is one of Python's: Jinja's own look-up falls back to an item.
     """
 
-    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:  # noqa: N802 (Jinja's name)
-        self.visit(node.node, frame)
-        self.write(f".{node.attr}")
-
-    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:  # noqa: N802
-        self.visit(node.node, frame)
-        self.write("[")
-        self.visit(node.arg, frame)
-        self.write("]")
-
-    def visit_Call(  # noqa: N802
-        self, node: nodes.Call, frame: Frame, forward_caller: bool = False
-    ) -> None:
-        has_more = node.kwargs or node.dyn_args or node.dyn_kwargs or forward_caller
-        if has_more or not isinstance(node.node, nodes.Getattr):
-            super().visit_Call(node, frame, forward_caller=forward_caller)
-            return
-        self.visit(node.node, frame)
-        self.write("(")
-        for argument in node.args:
-            self.visit(argument, frame)
-            self.write(", ")
-        self.write(")")
-
-
-class _Environment(Environment):
-    """An environment whose templates see only the values that they are given."""
-
-    code_generator_class = _Code
+    getattr = staticmethod(getattr)  # type: ignore[assignment]
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
