@@ -17,9 +17,17 @@ from tables import of_each
 from test_errors import _image_with_nccl  # noqa: F401 (SG606 has no example without it)
 
 from generator.pipeline import read_site
-from generator.reports.explain import GROUPS, Explanation, explain, explanations, listing, parse
+from generator.reports.explain import (
+    GROUPS,
+    Explanation,
+    explain,
+    explanations,
+    listing,
+    parse,
+    retired,
+)
 from generator.resources import ROOT, SCHEMAS
-from generator.rules.registry import DOCUMENTED, RULES
+from generator.rules.registry import REPEATED, RULES
 from generator.sitefile.lint import lint
 
 EXPLAINED = explanations()
@@ -186,13 +194,21 @@ def test_site_around_an_example_is_valid(kind: str) -> None:
     assert found(f"topology:\n  kind: {kind}\n") == []
 
 
+def test_every_group_has_free_ids() -> None:
+    taken = EXPLAINED.keys() | retired().keys()
+    for digit in GROUPS:
+        free = {f"SG{digit}{n:02}" for n in range(100)} - taken
+        assert len(free) >= 5, f"SG{digit}xx is nearly full: give the subject another group"
+
+
 def test_listed_rules_have_no_examples() -> None:
     assert set(WITHOUT_EXAMPLES) <= set(EXPLAINED)
     assert not [rule for rule in WITHOUT_EXAMPLES if EXPLAINED[rule].bad or EXPLAINED[rule].good]
 
 
 def test_ids_are_unique() -> None:
-    assert not set(RULES) & set(DOCUMENTED)
+    assert sorted(REPEATED) == [], "two rules have this id: take one that is free"
+    assert not retired().keys() & EXPLAINED.keys(), "the id of a retired rule is never used again"
     titles = [known.title for known in EXPLAINED.values()]
     assert len(titles) == len(set(titles))
 
@@ -298,6 +314,7 @@ def test_command_lists_rules(sparkgen: Command, tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["SG3233"], "no rule is called 'SG3233'; did you mean 'SG323'?"),
+        (["SG650"], "SG650 is retired: SG671 says the same"),
         (["cables"], "no rule is called 'cables'; see 'sparkgen explain --list'"),
         ([], "name a rule, or use --list"),
         (["SG204", "--list"], "name a rule, or use --list"),

@@ -24,6 +24,8 @@ def command(rule: str | None, every: bool, docs: bool, form: str) -> None:
     if docs and form == "json":
         raise click.UsageError("--docs prints a page; --list --format json has all rules")
     known = {*rules.explanations(), *(entry.id for entry in advisories())}
+    if number in (retired := rules.retired()):
+        raise click.BadParameter(f"{number} is retired: {retired[number]}", param_hint="RULE")
     if rule and number not in known:
         near = did_you_mean(number, rules.explanations()) or "see 'sparkgen explain --list'"
         raise click.BadParameter(f"no rule is called '{rule}'; {near}", param_hint="RULE")

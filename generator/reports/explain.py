@@ -10,6 +10,7 @@ from typing import Any
 from generator.catalogs.advisories import Advisory, advisories
 from generator.diagnostics import Severity
 from generator.records import record, values
+from generator.resources import SCHEMAS
 from generator.rules import adopted, answers, bundle, live, locks, reading
 from generator.rules.advisories import SUBJECTS
 from generator.rules.registry import DOCUMENTED, RULES
@@ -23,6 +24,7 @@ __all__ = [
     "explanations",
     "listing",
     "markdown",
+    "retired",
 ]
 
 # Importing these registers the rules that they document.
@@ -64,6 +66,14 @@ def explanations() -> Mapping[str, Explanation]:
     documents = {rule.id: (rule.severity, rule.check.__doc__ or "") for rule in RULES.values()}
     documents |= DOCUMENTED
     return {rule: parse(rule, *documents[rule]) for rule in sorted(documents)}
+
+
+@cache
+def retired() -> Mapping[str, str]:
+    """Why each rule that no longer exists is gone, or what says the same now."""
+    lines = (SCHEMAS / "retired-rules.tsv").read_text("utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {rule: why for rule, _, why in rows}
 
 
 def parse(rule: str, severity: Severity, docstring: str) -> Explanation:

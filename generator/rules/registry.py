@@ -89,6 +89,8 @@ RULES: dict[str, Rule] = {}
 DOCUMENTED: dict[str, tuple[Severity, str]] = {}
 # Those of them that are about site files, and not about bundles, nodes or other files.
 ABOUT_SITES: set[str] = set()
+# Ids that more than one rule has, which a test reports.
+REPEATED: set[str] = set()
 
 
 def rule(
@@ -108,7 +110,7 @@ def rule(
     """
 
     def register(check: Check) -> Check:
-        assert number not in RULES, number
+        _take(number)
         # Every parameter is annotated; `inspect.signature` on all rules would take milliseconds.
         needs = tuple(name for name in check.__annotations__ if name != "return")
         of_version = engine or not _OF_VERSION.isdisjoint(needs)
@@ -130,6 +132,11 @@ def rule(
     return register
 
 
+def _take(number: str) -> None:
+    if number in RULES or number in DOCUMENTED:
+        REPEATED.add(number)
+
+
 # A rule about whether nodes and cables form a shape that can be given addresses.
 shape_rule = partial(rule, stage=Stage.SHAPE)
 
@@ -140,7 +147,7 @@ def documented(
     """Register the docstring of a rule whose findings are made elsewhere."""
 
     def register(entry: Callable[[], None]) -> Callable[[], None]:
-        assert number not in DOCUMENTED, number
+        _take(number)
         DOCUMENTED[number] = severity, entry.__doc__ or ""
         if about_sites:
             ABOUT_SITES.add(number)

@@ -435,7 +435,11 @@ def _text(rules: Rules) -> str:
 
 
 def _range(rules: Rules) -> str:
-    return f", {rules['min']} to {rules['max']}" if "min" in rules else ""
+    low, high = rules.get("min"), rules.get("max")
+    if low is not None and high is not None:
+        return f", {low} to {high}"
+    bounds = {"at least": low, "at most": high}
+    return "".join(f", {word} {bound}" for word, bound in bounds.items() if bound is not None)
 
 
 def _list(rules: Rules) -> str:
