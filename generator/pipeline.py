@@ -20,6 +20,7 @@ from generator.sitefile.beside import CATALOGS, Beside, nothing_beside
 from generator.sitefile.declaration import declare
 from generator.sitefile.lock import Lock
 from generator.sitefile.source import Document
+from generator.sitefile.unfinished import others, unfinished
 
 
 @record
@@ -125,6 +126,8 @@ def _site(
     data, findings = schema.check(document)
     if data is None:
         return findings, None, None
+    if todo := unfinished(document):
+        return [*todo, *others(findings, todo)], None, None
     declared = declare(data, findings)
     catalogs = beside(CATALOGS)
     if not catalogs.fault:

@@ -320,7 +320,7 @@ def test_help_has_no_derived_address() -> None:
     """Audited nodes need not have the addresses that sparkgen would give them."""
     adopted = adopt(read([Input("", "nccl.conf", b"NCCL_IB_GID_INDEX=3\n")]), "mine", "mine.yaml")
     ((rule, advice),) = [(remark.rule, remark.help) for remark in audit(adopted)]
-    (finding,) = [found for found in adopted.reading.findings if found.rule == rule]
+    (finding,) = [found for found in adopted.assumed.findings if found.rule == rule]
     assert (rule, advice) == ("SG419", "remove it")
     assert finding.help == f"{advice}{finding.derived_help}"
     assert "NCCL_IB_ADDR_RANGE: 10.100.0.0/23" in finding.derived_help

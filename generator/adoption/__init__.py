@@ -6,39 +6,26 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from generator.adoption import cables, mounts, offload, running, serving
+from generator.adoption import cables, interfaces, mounts, offload, running, serving
+from generator.adoption import variables as environment
 from generator.adoption.cables import Cabling, Edge
 from generator.adoption.captures import serves
-from generator.adoption.command import Command, find
+from generator.adoption.command import Command, find, is_server
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED as REMOVED
-from generator.adoption.found import Found, FoundNode, Loss, Variable, Word
-from generator.catalogs.commands import version_variables
+from generator.adoption.found import End, Ended, Found, FoundNode, Loss, Variable, Word
+from generator.adoption.items import closed
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.derive import environment
-from generator.diagnostics import KeyPath
+from generator.diagnostics import Finding, KeyPath
 from generator.engines import ENGINES
 from generator.fabric.nccl import ROUTED_FROM
 from generator.fabric.topologies import TOPOLOGIES
-from generator.hardware import FABRIC_HALVES, HALVES, Half
+from generator.hardware import FABRIC_HALVES
 from generator.pipeline import Reading, read_site
 from generator.records import record, replace
 from generator.sitefile.beside import Beside, nothing_beside
 
 _UNIT = "sparkgen-engine-"
-_INTERFACES = re.compile(
-    r"(.*_SOCKET_IFNAME|UCX_NET_DEVICES|MN_IF_NAME|OMPI_MCA_btl_tcp_if_include)"
-)
-_OWN_ADDRESS = re.compile(
-    r"(MASTER_ADDR|MASTER_PORT|HOST_IP|NODE_IP|HEAD_IP|RAY_NODE_IP_ADDRESS"
-    r"|RAY_OVERRIDE_NODE_IP_ADDRESS|NODE_RANK|RANK|WORLD_SIZE|LOCAL_RANK|NNODES|LOCAL_IP)"
-)
-# Variables that the system sets in every container, and shells in every process.
-_SYSTEM = re.compile(
-    r"(PATH|HOME|HOSTNAME|TERM|PWD|SHLVL|OLDPWD|LANG|LC_\w+|LD_LIBRARY_PATH|DEBIAN_FRONTEND|CUDA_VERSION"
-    r"|NVIDIA_\w+|SLURM_\w+|NV_\w+|NVARCH|PYTHON\w*|TORCH_CUDA_ARCH_LIST|UV_\w+|GPG_KEY|IMAGE|MODEL"
-    r"|HF_HOME|HF_HUB_CACHE|HF_HUB_OFFLINE|TRANSFORMERS_OFFLINE|TRANSFORMERS_CACHE|XDG_CACHE_HOME|HEADLESS|NCCL_VERSION)"
-)
 
 
 @record
@@ -46,7 +33,8 @@ class Adoption:
     """A site file created from what was found.
 
     `origin` finds the place in the user's files of the value at a path; `guesses` are what nobody
-    stated.
+    stated. `ended` is all that the files say, item by item, with what became of it. `assumed` is
+    the reading with what is most usual in place of every TODO.
     """
 
     draft: Draft
@@ -55,6 +43,8 @@ class Adoption:
     found: Found
     command: Command | None
     kind: str
+    ended: tuple[Ended, ...]
+    assumed: Reading
 
     @property
     def guesses(self) -> tuple[str, ...]:
@@ -64,7 +54,17 @@ class Adoption:
     @property
     def losses(self) -> tuple[Loss, ...]:
         """What the site file does not contain."""
-        return tuple(self.draft.losses)
+        return tuple(
+            Loss(one.line, one.item.place) for one in self.ended if one.end in (None, End.LOST)
+        )
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with the site file, also with what its TODO say nothing about."""
+        if self.assumed is self.reading:
+            return self.reading.findings
+        known = (one for one in self.assumed.findings if one.path and self.origin(one.path))
+        return (*self.reading.findings, *known)
 
     def origin(self, path: KeyPath) -> Word | None:
         """The place at which the value at a path was found."""
@@ -88,20 +88,24 @@ def adopt(
     draft.put(("name",), name)
     nodes = _nodes(found)
     several = running.engines(nodes)
-    head, kind = (
+    head, cabling = (
         _grouped(draft, nodes, several, stated_cables)
         if several
         else _alone(draft, nodes, stated_cables)
     )
+    interfaces.settle(draft, cabling)
     _ordered(draft)
-    text = draft.text()
-    return Adoption(draft, text, read_site(file, text.encode(), beside), found, head, kind)
+    ended = closed(found, draft)
+    text, assumed = draft.text(ended), draft.text(assumed=True)
+    reading = read_site(file, text.encode(), beside)
+    full = read_site(file, assumed.encode(), beside) if draft.todo else reading
+    return Adoption(draft, text, reading, found, head, cabling.kind, ended, full)
 
 
 def _alone(
     draft: Draft, nodes: list[FoundNode], stated_cables: Sequence[Edge]
-) -> tuple[Command | None, str]:
-    """Write one engine on all nodes; returns its command, and the kind of topology."""
+) -> tuple[Command | None, Cabling]:
+    """Write one engine on all nodes; returns its command, and how they are joined."""
     commands = {node.name: _command(node) for node in nodes}
     nodes.sort(key=lambda node: _rank(commands[node.name]))
     head = commands[nodes[0].name] or next((c for c in commands.values() if c), None)
@@ -118,10 +122,21 @@ def _alone(
     )
     cabling.guessed += [node.name for node in missing]
     _fabric(draft, cabling, _control(nodes[0], mine, head), _uses_first_halves(mine, cabling))
-    _engine(draft, draft, cabling, nodes, head, variables)
-    _other_engines(draft, nodes, head)
-    _left_out(draft, variables)
-    return head, cabling.kind
+    _engine(draft, draft, cabling, nodes, commands, head, variables)
+    _other_engines(draft, nodes, [head] if head else [])
+    if head is None:
+        _without_engine(draft, nodes)
+    return head, cabling
+
+
+def _without_engine(draft: Draft, nodes: Sequence[FoundNode]) -> None:
+    """Write what is known of an engine that sparkgen doesn't know; a network needs none."""
+    container = next((c for node in nodes for c in node.containers if is_server(c)), None)
+    if container:
+        serving.unknown(draft, container)
+        draft.serving.add(container.owner)
+    elif not (draft.get("engine", "env") or any("env" in node for node in draft.data["nodes"])):
+        draft.unsaid |= {"model", "engine"}
 
 
 def _earlier_ranks(nodes: Sequence[FoundNode], first: Command | None) -> list[FoundNode]:
@@ -157,8 +172,8 @@ def _grouped(
     nodes: Sequence[FoundNode],
     several: Sequence[running.Engine],
     stated_cables: Sequence[Edge],
-) -> tuple[Command, str]:
-    """Write a group for each engine; returns the first one's command, and the kind of topology."""
+) -> tuple[Command, Cabling]:
+    """Write a group for each engine; returns the first one's command, and how nodes are joined."""
     groups = [engine.names for engine in several]
     members = {name for names in groups for name in names}
     known = {node.name: node for node in nodes if node.name in members}
@@ -186,17 +201,17 @@ def _grouped(
     for engine, own in zip(several, variables, strict=True):
         name, group = _group_name(engine.head, written), Draft()
         ranks = [known[rank] for rank in engine.names]
-        _engine(group, draft, cabling.part(engine.names), ranks, engine.head, own)
-        _left_out(group, own)
+        part = cabling.part(engine.names)
+        _engine(group, draft, part, ranks, dict(engine.ranks), engine.head, own)
         _group(draft, name, engine.names, group, written)
         written[name] = group
     for node in nodes:
         if node.name not in members and node.place:
             text = f"{node.name}, on which nothing is seen that serves"
-            draft.losses.append(Loss(text, node.place))
+            draft.lose(text, node.place)
     heads = [engine.head for engine in several]
-    _other_engines(draft, nodes, heads[0], heads)
-    return heads[0], cabling.kind
+    _other_engines(draft, nodes, heads)
+    return heads[0], cabling
 
 
 def _group(
@@ -256,6 +271,7 @@ def _engine(
     site: Draft,
     cabling: Cabling,
     nodes: Sequence[FoundNode],
+    commands: Mapping[str, Command | None],
     head: Command | None,
     variables: Mapping[str, Sequence[Variable]],
 ) -> None:
@@ -264,11 +280,14 @@ def _engine(
     _listening(draft, nodes[0], head)
     _parallel(draft, len(cabling.nodes), cabling.kind)
     _nccl(draft, nodes, cabling.kind)
-    _environment(draft, site, cabling, variables)
+    environment.write(draft, site, cabling, variables, head)
     offload.fill(draft, head)
+    for command in commands.values():
+        if command and head:
+            site.serving.add(command.container.owner)
+            serving.compare(draft, head, command)
     if head:
         mounts.fill(draft, head.container)
-    _secrets(draft, head)
 
 
 def _named_ports(variables: Sequence[Variable]) -> tuple[int, ...]:
@@ -280,7 +299,8 @@ def _named_ports(variables: Sequence[Variable]) -> tuple[int, ...]:
 
 def _uses_first_halves(variables: Sequence[Variable], cabling: Cabling) -> bool:
     """Whether RDMA is configured to use only the first halves."""
-    return any(v.name == "NCCL_IB_HCA" and _is_by_half(v.value.text, cabling) for v in variables)
+    named = [v.value.text for v in variables if v.name == "NCCL_IB_HCA"]
+    return any(environment.is_by_half(text, cabling) for text in named)
 
 
 def _nodes(found: Found) -> list[FoundNode]:
@@ -402,136 +422,16 @@ def _uses_nccl(draft: Draft) -> bool:
     return ENGINE_TRAITS[draft.get("engine", "name")].uses_nccl
 
 
-def _environment(
-    draft: Draft, site: Draft, cabling: Cabling, variables: Mapping[str, Sequence[Variable]]
-) -> None:
-    """Write variables that sparkgen would not set itself, or would set differently."""
-    order = [wired.node.name for wired in cabling.nodes]
-    kept = {name: dict(_kept(variables.get(name, ()), cabling)) for name in order}
-    known = [own for name, own in kept.items() if variables.get(name)]
-    names = {name for own in known for name in own}
-    for name in sorted(names):
-        values = {own[name].value.text if name in own else None for own in known}
-        if len(values) == 1:
-            word = next(own[name].value for own in known if name in own)
-            draft.put(("engine", "env", name), str(word.text), word)
-            continue
-        numbers = {node["name"]: number for number, node in enumerate(site.data["nodes"])}
-        for node in order:
-            if found := kept[node].get(name):
-                path = ("nodes", numbers[node], "env", name)
-                site.put(path, str(found.value.text), found.value)
-
-
-def _kept(variables: Sequence[Variable], cabling: Cabling) -> Iterator[tuple[str, Variable]]:
-    derived = {name for name, _ in environment.ORIGINS.items()} | {
-        "NCCL_NET_PLUGIN",
-        "NCCL_IB_SUBNET_AWARE_ROUTING",
-    }
-    of_engines = {
-        name
-        for module in ENGINES.values()
-        for name in (*module.CACHES, *module.VARIABLE_ORIGINS, *module.REPLACED_VARIABLES)
-    }
-    set_anyway = {*environment.CACHES, *of_engines, *version_variables()}
-    usual = {"NCCL_NET": "IB", "NCCL_IB_DISABLE": "0", "NCCL_NET_PLUGIN": "none"}
-    for variable in variables:
-        name, text = variable.name, variable.value.text
-        if _SYSTEM.fullmatch(name) or _OWN_ADDRESS.fullmatch(name) or name in set_anyway:
-            continue
-        if text == REMOVED or serving.is_open(text) or serving_secret(name):
-            continue
-        if usual.get(name) == text or (name == "NCCL_IB_SUBNET_AWARE_ROUTING" and text == "1"):
-            continue
-        if _INTERFACES.fullmatch(name) and _names_interfaces(text, cabling):
-            continue
-        if name == "NCCL_IB_HCA" and (_names_devices(text, cabling) or _is_by_half(text, cabling)):
-            continue
-        if name in derived and cabling.is_alone and name != "NCCL_IB_DISABLE":
-            continue
-        if cabling.is_alone and (name, text) == ("NCCL_IB_DISABLE", "1"):
-            continue
-        yield name, variable
-
-
-def _other_engines(
-    draft: Draft, nodes: Sequence[FoundNode], head: Command | None, heads: Sequence[Command] = ()
-) -> None:
+def _other_engines(draft: Draft, nodes: Sequence[FoundNode], heads: Sequence[Command]) -> None:
     """Record what is served besides what the site file contains."""
-    served = {one.served.text for one in (head, *heads) if one and one.served}
+    served = {one.served.text for one in heads if one.served}
     for node in nodes:
-        for container in node.containers:
+        for container in node.containers if heads else ():
             command = find(container, dict(node.programs))
-            if head and command and command.served and command.served.text not in served:
+            if command and command.served and command.served.text not in served:
                 served.add(command.served.text)
                 text = f"{command.served.text}, which is served too: a group of its own ('groups')"
-                draft.losses.append(Loss(text, command.served))
-
-
-def _left_out(draft: Draft, variables: Mapping[str, Sequence[Variable]]) -> None:
-    """Record the engine's variables whose values a capture removed, or only a shell knows."""
-    reported = set()
-    for own in variables.values():
-        for variable in own:
-            name = variable.name
-            is_system = _SYSTEM.fullmatch(name) or name in version_variables()
-            is_own = not (is_system or serving_secret(name) or name in reported)
-            is_removed = variable.value.text == REMOVED
-            if is_own and (is_removed or serving.is_open(variable.value.text)):
-                reported.add(name)
-                why = "the capture left out" if is_removed else "only the shell knows"
-                draft.losses.append(Loss(f"the value of {name}, which {why}", variable.value))
-
-
-def serving_secret(name: str) -> bool:
-    """Whether a variable's name implies that it holds a key."""
-    return bool(re.search(r"(?i)(^|_)(TOKEN|API_?KEY|KEY|SECRET|PASSWORD|PASSWD)$", name))
-
-
-def _names_interfaces(text: str, cabling: Cabling) -> bool:
-    """Whether a value names existing interfaces; the first of them counts."""
-    parts = [part for part in text.lstrip("=").split(",") if part]
-    cabled = {Half(p, h).interface for w in cabling.nodes for p, h in w.halves}
-    cabled |= {Half(p, 0).interface for (_, p), _ in cabling.cables} if not cabled else set()
-    others = {i.name for w in cabling.nodes for i in w.node.interfaces} - {*FABRIC_HALVES}
-    known = cabled | others | {"enP7s7"} | {_device(name) for name in cabled}
-    return bool(parts) and all(part.partition(":")[0] in known for part in parts)
-
-
-def _names_devices(text: str, cabling: Cabling) -> bool:
-    """Whether a value names the RoCE devices of all cabled ports."""
-    return _devices_in(text) == {Half(p, h).hca for p in _cabled(cabling) for h in HALVES}
-
-
-def _is_by_half(text: str, cabling: Cabling) -> bool:
-    """Whether a value names the first half of each cabled port, and no other."""
-    return _devices_in(text) == {Half(p, 0).hca for p in _cabled(cabling)}
-
-
-def _devices_in(text: str) -> set[str]:
-    return {part.partition(":")[0] for part in text.lstrip("=").split(",") if part}
-
-
-def _cabled(cabling: Cabling) -> set[int]:
-    return {p for w in cabling.nodes for p in w.ports} or {p for (_, p), _ in cabling.cables}
-
-
-def _device(interface: str) -> str:
-    return FABRIC_HALVES[interface].hca if interface in FABRIC_HALVES else ""
-
-
-def _secrets(draft: Draft, command: Command | None) -> None:
-    """Write the names of keys; the runbook says where their values belong."""
-    if command is None:
-        return
-    known = {"HF_TOKEN", "RAY_AUTH_TOKEN", ENGINES[command.engine].API_KEY or ""}
-    listed = list(draft.get("engine", "secrets") or [])
-    for word in serving.secrets([command.container]):
-        if word.text in known and word.text not in listed:
-            listed.append(word.text)
-            draft.origins["engine", "secrets"] = word
-    if listed:
-        draft.put(("engine", "secrets"), listed)
+                draft.lose(text, command.served)
 
 
 _ORDER = (

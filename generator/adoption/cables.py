@@ -7,8 +7,9 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import count
 
 from generator.adoption.draft import Draft
-from generator.adoption.found import FoundNode, Interface, Loss, Word
+from generator.adoption.found import FoundNode, Interface, Word
 from generator.adoption.netplan import is_address
+from generator.diagnostics import KeyPath
 from generator.fabric.shapes import islands
 from generator.fabric.topologies import (
     DIRECT,
@@ -311,10 +312,9 @@ class Cabling:
 def write(draft: Draft, cabling: Cabling, interface: str, plane: str) -> None:
     """Write nodes, cables and topology; `plane` is where control traffic goes, if that is known."""
     order = [w.node for w in cabling.nodes]
-    plain = _is_pooled(cabling)
-    network = _managed(order, interface)
+    plain = is_pooled(cabling)
     for number, node in enumerate(order):
-        _node(draft, number, node, interface, node.name in cabling.guessed, network)
+        _node(draft, number, node, interface, node.name in cabling.guessed)
         host = _host(cabling, node.name) if plain else None
         if host is not None and host != FIRST_HOST + number:
             draft.put(("nodes", number, "host"), host)
@@ -336,8 +336,21 @@ def write(draft: Draft, cabling: Cabling, interface: str, plane: str) -> None:
         draft.put(("topology", "uplinks"), uplinks)
     _halves(draft, cabling)
     _mtu(draft, cabling)
-    if plane and plane != TOPOLOGIES[cabling.kind].control_plane:
+    _control(draft, cabling, plane)
+
+
+def _control(draft: Draft, cabling: Cabling, plane: str) -> None:
+    """Write where control traffic goes, and what that needs."""
+    usual = TOPOLOGIES[cabling.kind].control_plane
+    if plane and plane != usual:
         draft.put(("topology", "control_plane"), plane)
+    network = _managed([w.node for w in cabling.nodes])
+    for number, wired in enumerate(cabling.nodes):
+        if (plane or usual) == "management" and not draft.get("nodes", number, "management"):
+            path = ("nodes", number, "management")
+            draft.put((*path, "interface"), RJ45)
+            free = _free(network, number, draft)
+            draft.need((*path, "address"), f"where {wired.node.name} is reached", free)
 
 
 def management(node: FoundNode, wanted: str = "") -> tuple[str, Word] | None:
@@ -356,9 +369,9 @@ def management(node: FoundNode, wanted: str = "") -> tuple[str, Word] | None:
     return (found[0].name, found[0].addresses[0]) if found else None
 
 
-def _managed(nodes: Sequence[FoundNode], wanted: str) -> IPv4Network:
+def _managed(nodes: Sequence[FoundNode]) -> IPv4Network:
     """A management network: the other nodes', or else one that none of them uses."""
-    addresses = [known[1].text for node in nodes if (known := management(node, wanted))]
+    addresses = [known[1].text for node in nodes if (known := management(node))]
     if addresses:
         return IPv4Interface(addresses[0]).network
     taken = [
@@ -378,14 +391,7 @@ def _free(network: IPv4Network, number: int, draft: Draft) -> str:
     return next(own for h in hosts if (own := f"{h}/{network.prefixlen}") not in others)
 
 
-def _node(
-    draft: Draft,
-    number: int,
-    node: FoundNode,
-    wanted: str,
-    guessed: bool,
-    network: IPv4Network,
-) -> None:
+def _node(draft: Draft, number: int, node: FoundNode, wanted: str, guessed: bool) -> None:
     path = ("nodes", number)
     draft.put((*path, "name"), node.name, node.place)
     known = management(node, wanted)
@@ -393,11 +399,6 @@ def _node(
         name, word = known
         draft.put((*path, "management", "interface"), name, word)
         draft.put((*path, "management", "address"), word.text, word)
-    elif not (node.place and node.interfaces):
-        draft.put((*path, "management", "interface"), RJ45)
-        draft.put((*path, "management", "address"), _free(network, number, draft))
-        draft.comments[path] = "guessed: where the node is managed"
-        draft.guesses.append(f"where {node.name} is managed")
     if guessed:
         draft.guessed.add(path)
         draft.guessed_nodes.add(node.name)
@@ -413,7 +414,7 @@ def _node(
 
 
 def _cable(draft: Draft, number: int, cabling: Cabling, cable: Edge, plain: bool) -> None:
-    path = ("cabling", number)
+    path: KeyPath = ("cabling", number)
     ends = [f"{name}:{port if name == _SWITCH_NAME else f'p{port}'}" for name, port in cable]
     first = cabling.pair(cable, 0)
     place = next((word for word in (*first, *cabling.pair(cable, 1)) if word), None)
@@ -425,8 +426,18 @@ def _cable(draft: Draft, number: int, cabling: Cabling, cable: Edge, plain: bool
     if plain or not known:
         return
     if len(known) == 1 and not cabling.is_surveyed:
-        draft.guesses.append("the second halves' addresses, in the subnet behind the first ones'")
+        why = "the second halves' addresses, in a subnet of their own"
+        for end in range(2):
+            draft.todo[(*path, "addresses", 1, end)] = why
+        draft.comments[path] = f"TODO: {why}"
         known.append([word and _behind(word) for word in known[0]])
+    _addresses(draft, path, cable, known)
+
+
+def _addresses(
+    draft: Draft, path: KeyPath, cable: Edge, known: Sequence[Sequence[Word | None]]
+) -> None:
+    """Write the addresses of a cable's halves; one that nobody states is still to be written."""
     taken = {IPv4Interface(word.text).ip for words in known for word in words if word}
     for half, words in enumerate(known):
         texts = [word.text if word else None for word in words]
@@ -438,7 +449,7 @@ def _cable(draft: Draft, number: int, cabling: Cabling, cable: Edge, plain: bool
                 if guess in texts[:end] + texts[end + 1 :]:
                     # The subnet has no room for another address.
                     draft.doubtful.add((*path, "addresses", half))
-                draft.guesses.append(f"the address {guess} of {cable[end][0]}")
+                draft.todo[(*path, "addresses", half, end)] = f"the address of {cable[end][0]}"
         draft.put((*path, "addresses", half), texts, next(word for word in words if word))
         for end, word in enumerate(words):
             if word:
@@ -477,9 +488,7 @@ def _mtu(draft: Draft, cabling: Cabling) -> None:
     words = [i.mtu for w in cabling.nodes for i in w.halves.values() if i.mtu]
     sizes = {word.text for word in words}
     if len(sizes) > 1:
-        draft.losses.append(
-            Loss(f"that interfaces differ in MTU: {', '.join(sorted(sizes))}", words[0])
-        )
+        draft.lose(f"that interfaces differ in MTU: {', '.join(sorted(sizes))}", words[0])
     if words and words[0].text.isdecimal() and int(words[0].text) != TOPOLOGIES[cabling.kind].mtu:
         draft.put(("topology", "mtu"), int(words[0].text), words[0])
 
@@ -497,7 +506,7 @@ def _subnets(cabling: Cabling) -> list[tuple[int, IPv4Interface]] | None:
     return found
 
 
-def _is_pooled(cabling: Cabling) -> bool:
+def is_pooled(cabling: Cabling) -> bool:
     """Whether the addresses are those that follow from a pool and a host number per node."""
     known = _subnets(cabling)
     pool = _pool(cabling)

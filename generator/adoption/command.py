@@ -6,13 +6,14 @@ from itertools import pairwise
 from typing import Any
 
 from generator import catalogs
-from generator.adoption.found import Container, Word
+from generator.adoption.found import Container, Item, Word
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text
 from generator.catalogs import commands
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import FlagCatalog, Found
+from generator.diagnostics import Span
 from generator.engines import ENGINES
 from generator.records import record, replace
 from generator.settings.values import parsed
@@ -30,11 +31,21 @@ class Entry:
     value: Any
     place: Word
     is_known: bool = True
+    words: tuple[Word, ...] = ()
+
+    @property
+    def item(self) -> Item:
+        """The flag and its value, as an item of its file."""
+        value = "" if self.value is True else str(self.value)
+        return Item(f"--{self.name}", value, self.words or (self.place,))
 
 
 @record
 class Command:
-    """A command that serves a model, or helps to serve one."""
+    """A command that serves a model, or helps to serve one; `rest` are words that are no flags.
+
+    `outside` are the other commands of the script that it is in.
+    """
 
     engine: str
     container: Container
@@ -43,6 +54,8 @@ class Command:
     entries: tuple[Entry, ...] = ()
     ray: bool = False
     is_worker: bool = False
+    rest: tuple[Word, ...] = ()
+    outside: tuple[Item, ...] = ()
 
     @property
     def served(self) -> Word | None:
@@ -110,7 +123,8 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
         if served := commands.served(program, texts[at + 1] if at + 1 < len(texts) else ""):
             engine, taken = served
             own = _until_break(words[at + taken :])
-            return _command(engine, container, own, ray, programs)
+            found = _command(engine, container, own, ray, programs)
+            return replace(found, outside=tuple(_outside(words, at, at + taken + len(own))))
         if worked_for := commands.worked_for(program):
             return Command(worked_for, container, "", is_worker=True)
     is_script = bool(words) and words[0].text.endswith((".sh", ".py"))
@@ -123,6 +137,14 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
         version = _version(engine, container, programs)
         return Command(engine, container, version, ray=True, is_worker="--head" not in texts)
     return None
+
+
+def is_server(container: Container) -> bool:
+    """Whether a container, of no known engine, uses the GPU or serves what a recipe names."""
+    uses_gpu = any(
+        re.search("gpu", item.what) or re.search("nvidia", item.value) for item in container.items
+    )
+    return container.image is not None and (uses_gpu or container.is_launched)
 
 
 def _unwrapped(words: Sequence[Word]) -> Iterator[Word]:
@@ -141,6 +163,19 @@ def _unwrapped(words: Sequence[Word]) -> Iterator[Word]:
 def is_script_next(text: str, was_next: bool) -> bool:
     """Whether a shell script follows a word: after the shell's -c and its other options."""
     return bool(re.fullmatch(r"-[a-z]*c", text)) or (was_next and text.startswith("-"))
+
+
+def _outside(words: Sequence[Word], begin: int, end: int) -> Iterator[Item]:
+    """The commands of a script before and after the words between two positions."""
+    for some in (words[:begin], words[end:]):
+        own: list[Word] = []
+        for word in (*some, Word("\n", "", Span(0, 0, 0, 0), True)):
+            if not (word.breaks or _REDIRECTION.match(word.text)):
+                own.append(word)
+            elif own:
+                text = " ".join(part.text for part in own)
+                yield Item(own[0].text.rpartition("/")[2], text, tuple(own), "shell")
+                own = []
 
 
 def _until_break(words: Sequence[Word]) -> list[Word]:
@@ -167,15 +202,16 @@ def _command(
             positional.append(word)
             continue
         if equals:
-            place = Word(value, word.file, word.span)
-            entries.append(_entry(known, name, [place], word))
-            continue
-        taken = _taken(known, name, words[at:])
-        at += len(taken)
-        entries.append(_entry(known, name, taken, word))
-    model = positional[0] if positional and not positional[0].text.startswith("-") else None
+            taken = [Word(value, word.file, word.span)]
+        else:
+            taken = _taken(known, name, words[at:])
+            at += len(taken)
+        entry = _entry(known, name, taken, word)
+        entries.append(replace(entry, words=(word, *taken)))
+    model = positional.pop(0) if positional and not positional[0].text.startswith("-") else None
     headless = any(entry.name == "headless" for entry in entries)
-    return Command(engine, container, version, model, tuple(entries), ray, headless)
+    rest = tuple(positional)
+    return Command(engine, container, version, model, tuple(entries), ray, headless, rest)
 
 
 def _found(known: FlagCatalog | None, name: str) -> Found | None:

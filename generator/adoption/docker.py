@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from generator.adoption.found import Container, Variable, Word
+from generator.adoption.found import Container, Item, Variable, Word
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text
 from generator.records import replace
@@ -43,6 +43,7 @@ def _container(words: Sequence[Word]) -> Container:
     env: list[Variable] = []
     mounts: list[Word] = []
     files: list[Word] = []
+    items: list[Item] = []
     rest = iter(words)
     image = None
     for word in rest:
@@ -55,6 +56,9 @@ def _container(words: Sequence[Word]) -> Container:
         argument = replace_text(word, value) if equals else word
         if not equals and name not in _SWITCHES:
             argument = next(rest, word)
+        flag = word.text.partition("=")[0]
+        value = "" if argument is word else argument.text
+        items.append(Item(flag, value, (word, argument), "docker"))
         if name in ("e", "env"):
             env += list(variable(argument))
         elif name in ("v", "volume", "mount"):
@@ -71,7 +75,8 @@ def _container(words: Sequence[Word]) -> Container:
     entry = tuple(word for word in (options.get("entrypoint"),) if word and word.text)
     name = options["name"].text if "name" in options else ""
     found = Container(name, image, (*entry, *command), tuple(env), options, tuple(mounts))
-    return replace(found, env_files=tuple(files))
+    items = [replace(item, owner=found.owner) for item in items]
+    return replace(found, env_files=tuple(files), items=tuple(items))
 
 
 def variable(word: Word) -> Iterator[Variable]:

@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
-from generator.adoption.found import Loss, Word
+from generator.adoption.found import End, Ended, Item, Loss, Word
 from generator.diagnostics import KeyPath, visible
+from generator.records import replace
 from generator.sitefile.source import Plain
+from generator.sitefile.unfinished import TODO
 
 _FLOW = ("management", "parallel", "container")
 _PLAIN = r"[A-Za-z0-9/_.][A-Za-z0-9/_.:@+=-]*"
@@ -22,6 +25,16 @@ class Draft:
         self.comments: dict[KeyPath, str] = {}
         self.guesses: list[str] = []
         self.losses: list[Loss] = []
+        self.ended: list[Ended] = []
+        # What nobody stated and nothing follows from, by path; the data has what audits assume.
+        self.todo: dict[KeyPath, str] = {}
+        self._shown: dict[KeyPath, str] = {}
+        # Sections that nothing speaks of, which only audits need; and containers of the engines.
+        self.unsaid: set[str] = set()
+        self.serving: set[str] = set()
+        # What was done with the item at hand.
+        self._done: list[tuple[End, KeyPath, str]] = []
+        self._at_hand = False
         # Guesses, by path; what was found at a path that a guess is part of; and nodes by name.
         self.guessed: set[KeyPath] = set()
         self.doubtful: set[KeyPath] = set()
@@ -43,14 +56,57 @@ class Draft:
             node.append(value)
         else:
             node[last] = value
+        self._done.append((End.SITE, path, ""))
         if place:
             self.origins[path] = place
         if guess:
             self.comments[path] = f"guessed: {guess}"
             self.guesses.append(guess)
 
-    def drop(self, *path: str) -> None:
-        """Remove a value, and what is empty without it."""
+    def need(self, path: KeyPath, why: str, assumed: Any) -> None:
+        """Write TODO for a value that a site needs and nobody stated; audits assume one."""
+        self.put(path, assumed)
+        self.todo[path] = why
+        self.comments[path] = f"TODO: {why}"
+
+    def lose(self, text: str, place: Word) -> None:
+        """Record what the site does not hold: of the item at hand, or at a place."""
+        if self._at_hand:
+            self._done.append((End.LOST, (), text))
+        else:
+            self.losses.append(Loss(text, place))
+
+    def same(self, why: str) -> None:
+        """Record that the item at hand has the same effect by default."""
+        self._done.append((End.DEFAULT, (), why))
+
+    def settle(self, *path: str) -> None:
+        """Record that the item at hand is part of a value of the site."""
+        self._done.append((End.SITE, path, ""))
+
+    @contextmanager
+    def ending(self, item: Item) -> Iterator[None]:
+        """Give an item the end that it has within this context, or none."""
+        self._done, self._at_hand = [], True
+        yield
+        self._at_hand = False
+        ends = [end for end, _, _ in self._done]
+        best = next((end for end in (End.SITE, End.LOST, End.DEFAULT) if end in ends), None)
+        path, why = next(((p, w) for end, p, w in self._done if end is best), ((), ""))
+        if best is End.SITE:
+            earlier = (n for n, one in enumerate(self.ended) if one.path == path)
+            for number in earlier:
+                again = "a later one has another value"
+                if self.ended[number].item.value != item.value:
+                    self.ended[number] = Ended(self.ended[number].item, End.LOST, why=again)
+        self.ended.append(Ended(item, best, path, why))
+
+    def drop(self, *path: str, into: KeyPath = ()) -> None:
+        """Remove a value, and what is empty without it; `into` is the path that replaces it."""
+        for number, one in enumerate(self.ended):
+            if one.path == path:
+                end = End.SITE if into else End.DEFAULT
+                self.ended[number] = Ended(one.item, end, into, "" if into else "the default")
         *above, key = path
         node = self.get(*above) or {}
         if key in node:
@@ -99,13 +155,19 @@ class Draft:
         self.guessed |= {(*path, *own) for own in other.guessed if own[0] in keys}
         self.doubtful |= {(*path, *own) for own in other.doubtful if own[0] in keys}
         self.guessed_nodes |= other.guessed_nodes
+        self.todo |= {(*path, *own): t for own, t in other.todo.items() if own[0] in keys}
         self.guesses += [guess for guess in other.guesses if guess not in self.guesses]
         self.losses += other.losses
+        self.ended += [replace(e, path=(*path, *e.path)) if e.path else e for e in other.ended]
+        other.losses, other.ended = [], []
 
-    def text(self) -> str:
-        """The site file."""
+    def text(self, ended: Collection[Ended] = (), assumed: bool = False) -> str:
+        """The site file, with what it does not hold; with `assumed`, without TODO."""
+        self._shown = {} if assumed else self.todo
         blocks = []
         for key, value in self.data.items():
+            if key in self.unsaid and not assumed:
+                continue
             lines = list(self._entry(key, value, (key,), 0))
             blocks.append((isinstance(value, dict | list), lines))
         out: list[str] = ["# yaml-language-server: $schema=site.schema.json"]
@@ -113,15 +175,9 @@ class Draft:
             if is_section:
                 out.append("")
             out += lines
-        return "\n".join([*out, *self._lost()]) + "\n"
-
-    def _lost(self) -> Iterator[str]:
-        if self.losses:
-            yield ""
-            yield "# What this file does not hold:"
-        for loss in self.losses:
-            place = loss.place
-            yield _comment(f"- {place.file}:{place.span.line + 1}: {loss.text}")
+        lines = [_comment(f"- {line}") for line in not_held(ended)]
+        out += ["", "# What this file does not hold:", *lines] if lines else []
+        return "\n".join(out) + "\n"
 
     def _entry(self, key: str, value: Any, path: KeyPath, depth: int) -> Iterator[str]:
         indent = "  " * depth
@@ -136,7 +192,19 @@ class Draft:
             for number, item in enumerate(value):
                 yield from self._item(item, (*path, number), depth + 1)
         else:
-            yield f"{indent}{_scalar(key)}: {_flow(value)}"
+            yield f"{indent}{_scalar(key)}: {self._flow(value, path)}"
+
+    def _flow(self, value: Any, path: KeyPath) -> str:
+        """A value on one line."""
+        if path in self._shown:
+            return TODO
+        if isinstance(value, dict):
+            pairs = (f"{_scalar(k)}: {self._flow(v, (*path, k))}" for k, v in value.items())
+            return "{" + ", ".join(pairs) + "}"
+        if isinstance(value, list):
+            parts = (self._flow(item, (*path, number)) for number, item in enumerate(value))
+            return "[" + ", ".join(parts) + "]"
+        return _scalar(value)
 
     def _item(self, item: dict[str, Any], path: KeyPath, depth: int) -> Iterator[str]:
         lines: list[str] = []
@@ -150,18 +218,22 @@ class Draft:
         yield from lines[first + 1 :]
 
 
+def not_held(ended: Collection[Ended]) -> Iterator[str]:
+    """What a site file does not hold, line by line: each item, or the reason of many."""
+    for one in dict.fromkeys(one for one in ended if one.end in (None, End.LOST)):
+        yield f"{one.line} ({one.item.place.file}:{one.item.place.span.line + 1})"
+    others: dict[tuple[str, str], list[int]] = {}
+    for one in ended:
+        if one.end is End.OTHER:
+            place = one.item.place
+            others.setdefault((place.file, one.why), []).append(place.span.line + 1)
+    for (file, why), lines in others.items():
+        yield f"{len(lines)} settings {why} ({file}:{min(lines)})"
+
+
 def _comment(text: str) -> str:
     """A comment; what other people's files say stays within its one line."""
     return f"# {visible(text)}"
-
-
-def _flow(value: Any) -> str:
-    """A value on one line."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_scalar(k)}: {_flow(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_flow, value)) + "]"
-    return _scalar(value)
 
 
 def _scalar(value: Any) -> str:

@@ -1,9 +1,11 @@
 """What was found of a running cluster, each part with its place in its owner's file."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 
-from generator.diagnostics import Span
+from generator.diagnostics import KeyPath, Span, visible
 from generator.records import record
+from generator.sitefile.redaction import MASK, blanked, is_secret_key
 
 # Written by a capture in place of a value that it did not keep.
 REMOVED = "[removed]"
@@ -24,6 +26,62 @@ class Word:
         return self.text == REMOVED or self.text.endswith(f"={REMOVED}")
 
 
+class End(StrEnum):
+    """What becomes of something that an input says."""
+
+    SITE = "in the site"
+    DEFAULT = "default, same effect"
+    OTHER = "of another program"
+    LOST = "not held"
+
+
+@record
+class Item:
+    """Something that an input says: what it is, its value, and all words that say it.
+
+    `kind` is the kind of file, whose keys `schemas/adoption.tsv` knows, and `owner` the container
+    that it is about, if any.
+    """
+
+    what: str
+    value: str
+    words: tuple[Word, ...]
+    kind: str = ""
+    owner: str = ""
+
+    @property
+    def place(self) -> Word:
+        """Where it begins."""
+        return self.words[0]
+
+
+@record
+class Ended:
+    """An item and its end: a path of the site, or a reason; an item without an end has none."""
+
+    item: Item
+    end: End | None
+    path: KeyPath = ()
+    why: str = ""
+
+    @property
+    def line(self) -> str:
+        """The item and its end as one line, in which other people's text can't be more than text.
+
+        The value of a key is not shown.
+        """
+        item = self.item
+        value = MASK if item.value and is_secret_key(item.what.lstrip("-")) else item.value
+        shown = f"{item.what} {value}".strip() if item.value != item.what else item.what
+        shown = f"{shown[:_LONGEST]}..." if len(shown) > _LONGEST else shown
+        why = self.why or ".".join(map(str, self.path))
+        return visible(blanked(f"{shown}: {why}" if shown else why))
+
+
+# Values of items longer than this are cut in reports.
+_LONGEST = 120
+
+
 @record
 class Variable:
     """A variable, and the place of its value; `is_blank`: spaces surround its name or value."""
@@ -39,7 +97,8 @@ class Container:
 
     `base` are the image's own variables; `is_changed` means that something changes it first,
     `is_running` that its process was seen, `is_launched` that a launcher adds to it. `mods` are
-    folders with a run.sh that changes the image, `env_files` have further variables.
+    folders with a run.sh that changes the image, `env_files` have further variables. `items` are
+    all settings in its file.
     """
 
     name: str
@@ -54,6 +113,12 @@ class Container:
     is_launched: bool = False
     mods: tuple[Word, ...] = ()
     env_files: tuple[Word, ...] = ()
+    items: tuple[Item, ...] = ()
+
+    @property
+    def owner(self) -> str:
+        """What items about it belong to: its name, or else its image's."""
+        return self.name or (self.image.text if self.image else "")
 
 
 @record
@@ -116,9 +181,9 @@ class Loss:
 
 @record
 class Found:
-    """Everything that files say: nodes, their number if it is stated, and the files' texts."""
+    """Everything that files say: nodes, all items, and the files' texts."""
 
     nodes: tuple[FoundNode, ...]
     texts: Mapping[str, str]
     losses: tuple[Loss, ...] = ()
-    count: int | None = None
+    items: tuple[Item, ...] = ()

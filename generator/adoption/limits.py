@@ -3,7 +3,7 @@
 import re
 
 from generator.adoption.draft import Draft
-from generator.adoption.found import Container, Loss
+from generator.adoption.found import Container
 from generator.sitefile.defaults import default
 from generator.sitefile.text_types import TEXT_TYPES
 
@@ -30,7 +30,7 @@ def limits(draft: Draft, container: Container) -> None:
         path = ("engine", "container", key)
         text = _gib(word.text) if text_type == "gib" else word.text
         if not TEXT_TYPES[text_type].fits(text):
-            draft.losses.append(Loss(f"{names[0]} {word.text} of the container", word))
+            draft.lose(f"{names[0]} {word.text} of the container", word)
         elif key != "shm" or text != default("engine.container.shm"):
             draft.put(path, text, word)
 

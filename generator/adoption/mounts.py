@@ -1,11 +1,11 @@
 """What a container gets of its node's disk, and which of it a site file can contain."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from generator.adoption.draft import Draft
-from generator.adoption.found import Container, Loss, Word
+from generator.adoption.found import Container, Item, Word
 from generator.records import record
 from generator.sitefile.text_types import TEXT_TYPES
 
@@ -41,10 +41,12 @@ def mounts(container: Container) -> list[Mount]:
 
 
 def outside(container: Container, path: str) -> str:
-    """The path on the node of a container's path: the same, unless it is mounted elsewhere."""
+    """The path on the node of a container's path: the same, unless it is mounted elsewhere.
+
+    It is no whole path if only a shell knows it, as for `~/models`.
+    """
     found = next((mount for mount in mounts(container) if mount.holds(path)), None)
-    own = found.outside(path) if found else path
-    return own if TEXT_TYPES["path"].fits(own) else path
+    return found.outside(path) if found else path
 
 
 def _has_extension(name: str) -> bool:
@@ -57,25 +59,32 @@ def _has_extension(name: str) -> bool:
 
 def fill(draft: Draft, container: Container) -> None:
     """Write the engine's files, and report those that a site file has no place for."""
-    model = draft.get("model", "file") or draft.get("model", "source") or ""
+    models = list(_texts(draft.get("model")))
     known = list(_texts(draft.get("engine", "args"))) + list(_texts(draft.get("engine", "env")))
-    number = 0
     for mount in mounts(container):
-        is_file = _has_extension(mount.target.rpartition("/")[2])
-        is_named = any(mount.holds(part) for text in known for part in re.split(r"[:,;= ]", text))
-        is_model = mount.source == model or model.startswith(f"{mount.source}/")
-        if _OF_THE_SYSTEM.fullmatch(mount.target) or is_model or not (is_file or is_named):
-            continue
-        if not is_file and _CACHE.fullmatch(mount.target):
-            continue
-        if not all(TEXT_TYPES["path"].fits(path) for path in (mount.source, mount.target)):
-            message = f"the mount {mount.source}: write it under 'engine.files' by its whole path"
-            draft.losses.append(Loss(message, mount.word))
-            continue
-        draft.put(("engine", "files", number, "path"), mount.source, mount.word)
+        with draft.ending(Item(mount.target, mount.source, (mount.word,))):
+            _settle(draft, mount, models, known)
+
+
+def _settle(draft: Draft, mount: Mount, models: Sequence[str], known: Sequence[str]) -> None:
+    """Write one mount among the engine's files, or say why not."""
+    is_file = _has_extension(mount.target.rpartition("/")[2])
+    is_named = any(mount.holds(part) for text in known for part in re.split(r"[:,;= ]", text))
+    if _OF_THE_SYSTEM.fullmatch(mount.target):
+        draft.same("sparkgen mounts it, or the engine does not need it")
+    elif any(f"{model}/".startswith(f"{mount.source}/") for model in models):
+        draft.settle("model")
+    elif _CACHE.fullmatch(mount.target) and not is_file:
+        draft.same("a cache: see 'model.cache'")
+    elif not (is_file or is_named):
+        draft.lose("no setting names it: write it under 'engine.files' if it is needed", mount.word)
+    elif not all(TEXT_TYPES["path"].fits(path) for path in (mount.source, mount.target)):
+        draft.lose("write it under 'engine.files' by its whole path", mount.word)
+    else:
+        path = ("engine", "files", len(draft.get("engine", "files") or []))
+        draft.put((*path, "path"), mount.source, mount.word)
         if mount.target != mount.source:
-            draft.put(("engine", "files", number, "target"), mount.target, mount.word)
-        number += 1
+            draft.put((*path, "target"), mount.target, mount.word)
 
 
 def _mount(word: Word) -> Mount | None:

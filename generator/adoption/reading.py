@@ -11,6 +11,7 @@ from generator.adoption import (
     compose,
     docker,
     inventory,
+    items,
     keyfiles,
     netplan,
     printed,
@@ -18,7 +19,15 @@ from generator.adoption import (
     scripts,
 )
 from generator.adoption.command import find
-from generator.adoption.found import Container, Found, FoundNode, Interface, Loss, Variable
+from generator.adoption.found import (
+    Container,
+    Found,
+    FoundNode,
+    Interface,
+    Item,
+    Loss,
+    Variable,
+)
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
@@ -120,6 +129,7 @@ class _Reader:
         self._nodes: dict[str, FoundNode] = {}
         self._texts: dict[str, str] = {}
         self._losses: list[Loss] = []
+        self._items: list[Item] = []
         self._known: dict[str, str] = {}
         self._env_files: dict[str, tuple[Variable, ...]] = {}
 
@@ -140,7 +150,7 @@ class _Reader:
 
     def found(self) -> Found:
         nodes = [_merged(self._with_env_files(node)) for node in self._nodes.values()]
-        return Found(tuple(nodes), self._texts, tuple(self._losses))
+        return Found(tuple(nodes), self._texts, tuple(self._losses), tuple(self._items))
 
     def _with_env_files(self, node: FoundNode) -> FoundNode:
         """The node with the variables from its containers' environment files, if they are given."""
@@ -171,8 +181,11 @@ class _Reader:
             for number, node in enumerate(inventory.nodes(text, entries), start=1):
                 self._add(f"spark{number}", node)
             self._losses += inventory.losses(text, entries)
+            document = source.read(one.name, text.text.encode())
+            self._items += items.of_yaml(Yaml(text, document), "cluster")
             return True
         if keyfiles.is_keyfile(text.text):
+            self._items += items.of_entries(text, "keyfile")
             return self._network(one, keyfiles.interfaces(text))
         document = source.read(one.name, text.text.encode())
         if document.root is None:
@@ -184,13 +197,16 @@ class _Reader:
             own = tuple(netplan.merged((one,) for one in given).values())
             node = FoundNode(interfaces=own, gateway=netplan.gateway(file))
             self._losses += netplan.losses(file)
+            self._items += items.of_yaml(file, "netplan")
             self._add(one.node or self._own_name(one.name), node)
         elif compose.is_compose(file):
+            self._items += items.of_yaml(file, "compose", owned="services")
             self._add(
                 one.node,
                 FoundNode(containers=_few(compose.containers(file, self._known), _CONTAINERS)),
             )
         elif recipes.is_recipe(file):
+            self._items += items.of_yaml(file, "recipe")
             self._add(one.node, FoundNode(containers=(recipes.container(file),)))
             self._losses += recipes.losses(file)
         else:
@@ -209,8 +225,11 @@ class _Reader:
         if self._script(one, text):
             return True
         if self._network(one, printed.interfaces(text).values()):
+            self._items += items.of_lines(text)
             return True
         settings = tuple(variables(text))
+        is_conf = _is_nccl_conf(one.name, text, len(settings))
+        self._items += items.of_variables(text, "nccl" if is_conf else "env")
         self._env_files[PurePath(one.name).name] = settings
         if recipes.is_settings(settings):
             container, nodes = recipes.settings(settings)
@@ -218,7 +237,7 @@ class _Reader:
                 self._add(node.name, node)
             self._add(one.node, FoundNode(containers=(container,)))
             return True
-        if settings and _is_nccl_conf(one.name, text, len(settings)):
+        if settings and is_conf:
             self._add(one.node, FoundNode(settings=settings))
         elif settings:
             self._known |= {variable.name: variable.value.text for variable in settings}
@@ -240,6 +259,8 @@ class _Reader:
         if found:
             assigned = tuple(v for word in words for v in docker.variable(word))
             self._add(one.node, FoundNode(containers=found, assigned=assigned))
+        if is_read or found:
+            self._items += items.of_commands(words)
         return is_read or bool(found)
 
     def _written(self, one: Input, text: Text, known: Mapping[str, str]) -> bool:

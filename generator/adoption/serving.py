@@ -1,18 +1,21 @@
 """The model and engine sections, from a command that serves."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from generator import catalogs
 from generator.adoption.command import Command, Entry
 from generator.adoption.draft import Draft
-from generator.adoption.found import REMOVED, Container, Loss, Word
+from generator.adoption.found import REMOVED, Container, End, Ended, Item, Word
+from generator.adoption.items import of_table
 from generator.adoption.limits import limits
 from generator.adoption.mounts import outside
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import versions
 from generator.catalogs.versions import release
+from generator.diagnostics import listed
 from generator.engines import ENGINES
 from generator.hardware import VISIBLE_GIB
 from generator.rules.files import is_relative_file
@@ -25,14 +28,13 @@ from generator.sitefile.text_types import TEXT_TYPES
 
 _SNAPSHOT = re.compile(r".*/models--([^/]+?)--([^/]+)/snapshots/([0-9a-f]{40})/?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
-_SECRET = re.compile(r"(?i)(^|_)(TOKEN|KEY|SECRET|PASSWORD|PASSWD)$")
 _PATH = r"(/[A-Za-z0-9_@+][A-Za-z0-9._@+-]*)+"
 
 
 def fill(draft: Draft, command: Command | None) -> None:
     """Write what a command says about the model and the engine, and guess the rest."""
     if command is None:
-        _guess(draft)
+        _assume(draft)
         return
     engine, container = command.engine, command.container
     draft.put(("model",), {})
@@ -41,15 +43,18 @@ def fill(draft: Draft, command: Command | None) -> None:
     _version(draft, command)
     _image(draft, command)
     if command.model:
-        _model(draft, command, command.model)
+        with draft.ending(Item(command.model.text, command.model.text, (command.model,))):
+            _model(draft, command, command.model)
     owned = _owned(engine)
     for entry in command.entries:
-        _flag(draft, command, entry, owned.get(entry.name))
+        with draft.ending(entry.item):
+            _flag(draft, command, entry, owned.get(entry.name))
+    draft.ended += [of_table(item) for item in command.outside]
+    for word in command.rest:
+        with draft.ending(Item(word.text, word.text, (word,))):
+            draft.lose("only the running shell knows what it is", word)
     if not any(draft.get("model", key) for key in ("name", "source", "file")):
-        place = command.entries[0].place if command.entries else container.image
-        draft.put(("model", "name"), MODEL, None, "the model, which nothing names")
-        if place:
-            draft.losses.append(Loss("which model is served", place))
+        draft.need(("model", "name"), "the model, which nothing names", MODEL)
     if command.launcher:
         draft.put(("engine", "launcher"), command.launcher, container.image)
     if ENGINE_TRAITS[engine].commands.listens_everywhere and not command.entry("host"):
@@ -72,21 +77,64 @@ def _meeting_ports(draft: Draft, command: Command) -> None:
             draft.put(("engine", "ports", name), int(found[1]), entry.place)
 
 
-def secrets(containers: Sequence[Container]) -> Iterator[Word]:
-    """Variables that hold keys: their names, with their places."""
-    for container in containers:
-        for variable in container.env:
-            if _SECRET.search(variable.name) and variable.value.text:
-                value = variable.value
-                yield Word(variable.name, value.file, value.span)
+def compare(draft: Draft, head: Command, command: Command) -> None:
+    """Record what becomes of the command of another rank, which has to say the same."""
+    known = {entry.name: entry.value for entry in head.entries}
+    owned = _owned(command.engine)
+    for entry in command.entries if command is not head else ():
+        with draft.ending(entry.item):
+            if known.get(entry.name) == entry.value:
+                draft.same("as on the head")
+            elif owned.get(entry.name) in ("", "engine.bind", "engine.port"):
+                draft.same("sparkgen sets it for each node")
+            else:
+                draft.lose("the head says otherwise, and all ranks have one value", entry.place)
+    container = command.container
+    for word in (container.image, command.model, *command.rest) if command is not head else ():
+        if word:
+            with draft.ending(Item(word.text, word.text, (word,))):
+                theirs = {w.text for w in (head.container.image, head.model, *head.rest) if w}
+                if word.text in theirs:
+                    draft.same("as on the head")
+                else:
+                    draft.lose("the head says otherwise, and all ranks have one value", word)
 
 
-def _guess(draft: Draft) -> None:
+def _assume(draft: Draft) -> None:
+    """What an audit assumes where nothing is served: the rules about variables need an engine."""
     engine, start = next(iter(STARTS.items()))
-    draft.put(("model", "name"), MODEL, None, "the model, for nothing here says which is served")
-    draft.put(("engine", "name"), engine, None, "the engine, its version and its image")
-    draft.put(("engine", "version"), start.version)
-    draft.put(("engine", "image"), start.image)
+    why = "nothing here says what is served"
+    draft.need(("model", "name"), why, MODEL)
+    draft.need(("engine", "name"), why, engine)
+    draft.need(("engine", "version"), why, start.version)
+    draft.need(("engine", "image"), why, start.image)
+
+
+def unknown(draft: Draft, container: Container) -> None:
+    """Write what can be said of an engine that is not known here: its image, model and port."""
+    _assume(draft)
+    image = container.image
+    if image and TEXT_TYPES["image"].fits(image.text):
+        why = f"{image.text} is of no engine that sparkgen knows: {listed(list(STARTS), 'or')}"
+        draft.todo[("engine", "name")] = why
+        draft.comments[("engine", "name")] = f"TODO: {why}"
+        draft.put(("engine", "image"), image.text, image)
+        draft.todo.pop(("engine", "image"))
+        draft.comments.pop(("engine", "image"))
+    named = [word for word in container.words if _HUB_ID.fullmatch(word.text)]
+    if named:
+        draft.drop("model", "name")
+        draft.todo.pop(("model", "name"))
+        draft.put(("model", "source"), named[0].text, named[0])
+    for flag, word in pairwise(container.words):
+        if flag.text == "--port" and word.text.isdecimal():
+            draft.put(("engine", "port"), int(word.text), word)
+    draft.guessed |= {("model",), ("engine", "image"), ("engine", "port")}
+    known = {*draft.origins.values()}
+    for word in container.words:
+        if word not in known and not word.breaks:
+            why = "an argument of an engine that sparkgen does not know"
+            draft.ended.append(Ended(Item(word.text, word.text, (word,)), End.LOST, why=why))
 
 
 def _owned(engine: str) -> Mapping[str, str]:
@@ -128,14 +176,16 @@ def _image(draft: Draft, command: Command) -> None:
             return
         draft.put(("engine", "image"), image.text, image)
     else:
-        draft.put(("engine", "image"), STARTS[command.engine].image, None, "the image")
+        why = "the image, which nothing names; or 'venv', the path of a virtual environment"
+        draft.need(("engine", "image"), why, STARTS[command.engine].image)
 
 
 def _with_mods(draft: Draft, container: Container, image: Word) -> bool:
     """Whether an image has mods, which makes it a derived image in the site file."""
     known = [word for word in container.mods if TEXT_TYPES["source_path"].fits(word.text)]
     if not known or len(known) < len(container.mods):
-        draft.losses += [Loss(f"the mod {word.text}", word) for word in container.mods]
+        for word in container.mods:
+            draft.lose(f"the mod {word.text}", word)
         return False
     stem = image.text.partition("@")[0].rpartition("/")[2].partition(":")[0]
     path = ("engine", "image")
@@ -143,7 +193,7 @@ def _with_mods(draft: Draft, container: Container, image: Word) -> bool:
     draft.put((*path, "from"), image.text, image)
     draft.put((*path, "mods"), [word.text for word in known], known[0])
     message = "the folders of the mods: copy them beside the site file"
-    draft.losses.append(Loss(message, known[0]))
+    draft.lose(message, known[0])
     return True
 
 
@@ -157,7 +207,7 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
     if reads_gguf and _HUB_ID.fullmatch(text.partition(":")[0]):
         repository, _, kind = text.partition(":")
         file = f"{MODEL_FILES}/{repository.partition('/')[2]}{f'-{kind}' if kind else ''}.gguf"
-        draft.put(("model", "file"), file, None, f"the file, which the engine takes from {text}")
+        draft.need(("model", "file"), f"where the file of {text} is on the head", file)
         draft.put(("model", "source"), repository, word)
         return
     if is_open(text):
@@ -165,19 +215,17 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
         return
     if text.startswith("/"):
         text = outside(command.container, text)
-    if text.startswith("/") and not TEXT_TYPES["path"].fits(text):
-        message = f"the model's path, '{text}', which has other than letters, digits and '._-@+'"
-        _without_model(draft, message, word)
-        return
+        if not TEXT_TYPES["path"].fits(text):
+            _without_model(
+                draft, f"the model's path on the nodes, '{text}', is no whole path", word
+            )
+            return
     if text.endswith(".gguf") and text.startswith("/"):
         draft.put(("model", "file"), text, word)
-        name = _by_file(text)
-        draft.put(
-            ("model", "name"),
-            name or MODEL,
-            word if name else None,
-            "" if name else "the model in the file",
-        )
+        if name := _by_file(text):
+            draft.put(("model", "name"), name, word)
+        else:
+            draft.need(("model", "name"), "the model in the file", MODEL)
         return
     known = catalogs.checkpoint(text)
     if known and known.hf_id.lower() == text.lower():
@@ -192,8 +240,8 @@ _ONLY_RUNNING = "the model's name, which only the running shell knows"
 
 
 def _without_model(draft: Draft, lost: str, word: Word) -> None:
-    draft.losses.append(Loss(lost, word))
-    draft.put(("model", "name"), MODEL, None, "the model")
+    draft.lose(lost, word)
+    draft.need(("model", "name"), lost, MODEL)
 
 
 def _by_file(path: str) -> str:
@@ -211,8 +259,7 @@ def _by_file(path: str) -> str:
 def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None:
     """Write one flag in the place that the format has for it."""
     if (entry.place.is_removed or entry.value == REMOVED) and not _is_secret(key):
-        loss = f"the value of --{entry.name}, which the capture left out"
-        draft.losses.append(Loss(loss, entry.place))
+        draft.lose("the capture left out its value", entry.place)
         if not entry.is_known:
             # The flag's existence is checked anyway.
             draft.put(("engine", "args", entry.name), True, entry.place)
@@ -221,11 +268,9 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
         and not _is_secret(key)
         and key not in ("model.name", "model.file")
     ):
-        loss = f"--{entry.name} {entry.value}, which only the shell knows"
-        draft.losses.append(Loss(loss, entry.place))
+        draft.lose("only the shell knows its value", entry.place)
     elif key is None and _is_of_the_image(command.container, entry):
-        loss = f"--{entry.name} {entry.value}, a file of an image of your own: see 'engine.files'"
-        draft.losses.append(Loss(loss, entry.place))
+        draft.lose("a file of an image of your own: see 'engine.files'", entry.place)
     elif key is None:
         draft.put(("engine", "args", entry.name), _argument(entry.value), entry.place)
     else:
@@ -264,15 +309,14 @@ def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
         draft.put(("model", "context_length"), each or Plain(value), place)
     elif key == "model.context_length" and value in ("auto", "-1"):
         _automatic(draft, place)
-    elif key == "engine.parallel.expert":
-        if value not in ("1", "False"):
-            draft.put(("engine", "parallel", "expert"), True, place)
     elif key in _OWN:
         _OWN[key](draft, command, Entry(entry.name, entry.value, place))
     elif key.startswith("engine.args"):
-        draft.losses.append(Loss(f"the settings in {value}", place))
+        draft.lose(f"the settings in {value}", place)
     elif re.fullmatch(_KEY, key) and not _is_usual(key, value):
         draft.put(tuple(key.split(".")), Plain(value), place)
+    elif key in ("", "engine.name", "engine.parallel") or _is_usual(key, value):
+        draft.same("sparkgen sets it for each node")
 
 
 def _automatic(draft: Draft, place: Word) -> None:
@@ -280,17 +324,25 @@ def _automatic(draft: Draft, place: Word) -> None:
     if draft.get("model", "name"):
         draft.put(("model", "context_length"), "auto", place)
     else:
-        message = "a context as long as fits: write model.architecture, or a length"
-        draft.losses.append(Loss(message, place))
+        draft.lose("a context as long as fits: write model.architecture, or a length", place)
 
 
 def _named(draft: Draft, command: Command, entry: Entry) -> None:
     _model(draft, command, entry.place)
 
 
+def _experts(draft: Draft, command: Command, entry: Entry) -> None:
+    if str(entry.value) in ("1", "False"):
+        draft.same("experts are not split")
+    else:
+        draft.put(("engine", "parallel", "expert"), True, entry.place)
+
+
 def _launched(draft: Draft, command: Command, entry: Entry) -> None:
     if entry.value == "ray":
         draft.put(("engine", "launcher"), "ray", entry.place)
+    else:
+        draft.same("the ranks are started without Ray")
 
 
 def _served_names(draft: Draft, command: Command, entry: Entry) -> None:
@@ -319,6 +371,8 @@ def _left(draft: Draft, place: Word) -> None:
     if place.text.isdecimal():
         share = 1 - int(place.text) / 1024 / VISIBLE_GIB[128]
         draft.put(("engine", "memory_utilization"), round(share, 5), place)
+    else:
+        draft.lose("it is no number of MiB", place)
 
 
 def _is_default_port(name: str, value: str) -> bool:
@@ -338,9 +392,8 @@ def _argument(value: Any) -> Any:
 
 def _secret(draft: Draft, key: str) -> None:
     if found := re.search(r"\((\w+)\)", key):
-        listed = draft.get("engine", "secrets") or []
-        if found[1] not in listed:
-            draft.put(("engine", "secrets"), [*listed, found[1]])
+        known = draft.get("engine", "secrets") or []
+        draft.put(("engine", "secrets"), list(dict.fromkeys([*known, found[1]])))
 
 
 def _bind(draft: Draft, command: Command, entry: Entry) -> None:
@@ -351,6 +404,7 @@ def _bind(draft: Draft, command: Command, entry: Entry) -> None:
         draft.put(("engine", "bind"), bind, entry.place)
     else:
         draft.origins["engine", "bind"] = entry.place
+        draft.same("the API listens at the node's own address")
 
 
 def _speculative(draft: Draft, command: Command, entry: Entry) -> None:
@@ -388,6 +442,7 @@ def _share(draft: Draft, command: Command) -> None:
 _OWN: Mapping[str, Callable[[Draft, Command, Entry], None]] = {
     "engine.bind": _bind,
     "engine.launcher": _launched,
+    "engine.parallel.expert": _experts,
     "model.file": _named,
     "model.name": _named,
     "model.served_name": _served_names,

@@ -65,6 +65,11 @@ class Yaml:
         end = max(len(self._line(start.line)), start.column + 1)
         return Word("", self.text.file, Span(start.line, start.column, start.line, end))
 
+    def span(self, node: yaml.Node) -> Span:
+        """The whole of a node."""
+        start, end = node.start_mark, node.end_mark
+        return Span(start.line, start.column, end.line, max(end.column, start.column + 1))
+
     def script(self, node: yaml.ScalarNode, known: Mapping[str, str]) -> Iterator[Word]:
         """The words of a scalar that is a line of shell."""
         start = self.text.offset(node.start_mark.line, node.start_mark.column)

@@ -26,7 +26,7 @@ _OF_SITES = frozenset(
 
 def audit(adopted: Adoption) -> list[Remark]:
     """The findings, by file and line, each once."""
-    found = [remark for finding in adopted.reading.findings for remark in _remark(adopted, finding)]
+    found = [remark for finding in adopted.assumed.findings for remark in _remark(adopted, finding)]
     found += own.remarks(adopted)
     unique = {(r.rule, r.place.file, r.place.span, r.message): r for r in found}
     return sorted(unique.values(), key=_order)

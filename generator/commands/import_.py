@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import click
 
 from generator.adoption import Adoption, adopt
 from generator.adoption.cables import Edge
+from generator.adoption.draft import not_held
+from generator.adoption.found import End
 from generator.commands import completion
 from generator.commands.adopting import INPUTS, found, site_name
 from generator.commands.options import DATA_FORM, INVALID, QUIET
@@ -77,24 +80,27 @@ def command(
         _write(file, adopted.text)
     if form == "json":
         rest = _data(adopted, file)
-        publish(form, [(adopted.reading, adopted.reading.findings)], rest=rest)
+        publish(form, [(adopted.reading, adopted.findings)], rest=rest)
     else:
         _report(adopted, file, quiet)
-    if has_errors(adopted.reading.findings):
+    if has_errors(adopted.findings):
         sys.exit(INVALID)
 
 
 def _report(adopted: Adoption, file: Path | None, quiet: bool) -> None:
     if file is None:
         click.echo(adopted.text, nl=False)
-    tell(adopted.reading, adopted.reading.findings, strict=False)
+    tell(adopted.reading, adopted.findings, strict=False)
     if quiet:
         return
     for guess in adopted.guesses:
         click.echo(f"guessed: {visible(guess)}", err=True)
-    for loss in adopted.losses:
-        place = f"{loss.place.file}:{loss.place.span.line + 1}"
-        click.echo(f"not in it: {visible(f'{loss.text} ({place})')}", err=True)
+    for line in not_held(adopted.ended):
+        click.echo(f"not in it: {visible(line)}", err=True)
+    kinds = Counter(one.end for one in adopted.ended)
+    held = f"{kinds[End.SITE]} in the site, {kinds[End.DEFAULT]} the same by default"
+    rest = f"{kinds[End.LOST] + kinds[None]} not held, {kinds[End.OTHER]} of other programs"
+    click.echo(f"{len(adopted.ended)} settings: {held}, {rest}", err=True)
     if file is not None:
         click.echo(f"{file} is written")
 
@@ -104,11 +110,23 @@ def _data(adopted: Adoption, file: Path | None) -> dict[str, Any]:
         {"text": loss.text, "file": loss.place.file, "line": loss.place.span.line + 1}
         for loss in adopted.losses
     ]
+    items = [
+        {
+            "item": visible(one.item.what),
+            "end": one.end,
+            "text": one.line,
+            "path": ".".join(map(str, one.path)),
+            "file": one.item.place.file,
+            "line": one.item.place.span.line + 1,
+        }
+        for one in adopted.ended
+    ]
     return {
         "file": str(file) if file else None,
         "text": adopted.text,
         "guesses": list(adopted.guesses),
         "losses": losses,
+        "items": items,
     }
 
 

@@ -2,7 +2,7 @@
 
 SG00x comes from `generator.sitefile.source`, SG011 from `generator.sitefile.lint`, SG013 from
 `generator.sitefile.extending`, SG10x from `generator.sitefile.schema`, SG190 from
-`generator.rules.waivers`.
+`generator.rules.waivers`, SG880 from `generator.sitefile.unfinished`.
 """
 
 from generator.diagnostics import Severity
@@ -376,4 +376,13 @@ def useless_waiver() -> None:
           - rule: SG701
             path: engine.bind
             reason: The lab has a firewall of its own
+    """
+
+
+@documented_of_sites("SG880")
+def unfinished() -> None:
+    """Every `TODO` is replaced.
+
+    `import` writes `TODO` for what a site file needs and nothing states, and says above it what is
+    missing. Such a file is not judged any further.
     """

@@ -1,0 +1,166 @@
+"""What files say, item by item, whoever reads it, and what becomes of each item.
+
+An item that a reader took has the end that its value had; for all others, `schemas/adoption.tsv`
+knows what a key means to sparkgen, by the kind of file.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+
+import yaml
+
+from generator.adoption.draft import Draft
+from generator.adoption.found import REMOVED, End, Ended, Found, Item, Word
+from generator.adoption.text import Text, variables
+from generator.adoption.yaml_file import Yaml
+from generator.resources import SCHEMAS
+
+_ENTRY = re.compile(r"(?m)^[ \t]*([A-Za-z][\w-]*)[ \t]*=[ \t]*((?:.*\\\n)*.*)$")
+_SECTION = re.compile(r"(?m)^\[([A-Za-z0-9-]+)\][ \t]*$")
+_UNKNOWN = "a site file has no key for it"
+
+
+def of_yaml(file: Yaml, kind: str, owned: str = "") -> Iterator[Item]:
+    """Each scalar, by its path; `owned` is the key whose entries belong to containers by name."""
+    yield from _scalars(file, file.root, (), kind, owned, set())
+
+
+def _scalars(
+    file: Yaml, node: object, path: tuple[str, ...], kind: str, owned: str, seen: set[int]
+) -> Iterator[Item]:
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    for key, value in file.pairs(node):
+        yield from _scalars(file, value, (*path, key), kind, owned, seen)
+    for number, value in enumerate(file.items(node)):
+        yield from _scalars(file, value, (*path, str(number)), kind, owned, seen)
+    if isinstance(node, yaml.ScalarNode) and (word := file.word(node)) and node.value:
+        whole = Word(word.text, word.file, file.span(node))
+        owner = path[1] if owned and path[0] == owned and len(path) > 1 else ""
+        yield Item(".".join(path[2:] if owner else path), word.text, (whole,), kind, owner)
+
+
+def of_entries(text: Text, kind: str, owner: str = "") -> Iterator[Item]:
+    """Each KEY=VALUE of a file with sections, which may go on in further lines."""
+    sections = [(found.start(), found[1]) for found in _SECTION.finditer(text.text)]
+    for found in _ENTRY.finditer(text.text):
+        section = next((name for at, name in reversed(sections) if at < found.start()), "")
+        word = text.word(found[2].strip(), *found.span(2))
+        if found[2].strip():
+            yield Item(f"{section}.{found[1]}", word.text, (word,), kind, owner)
+
+
+def of_variables(text: Text, kind: str) -> Iterator[Item]:
+    """Each NAME=VALUE."""
+    for variable in variables(text):
+        yield Item(variable.name, variable.value.text, (variable.value,), kind)
+
+
+def of_commands(words: Sequence[Word]) -> Iterator[Item]:
+    """Each command of a script."""
+    command: list[Word] = []
+    for word in (*words, Word("\n", "", words[-1].span, True)) if words else ():
+        if not word.breaks:
+            command.append(word)
+        elif command:
+            text = " ".join(own.text for own in command)
+            yield Item(command[0].text, text, tuple(command), "script")
+            command = []
+
+
+def of_lines(text: Text) -> Iterator[Item]:
+    """Each line of a program's output."""
+    for number, line in enumerate(text.text.split("\n")):
+        if line.strip():
+            word = text.line(number)
+            yield Item(word.text, word.text, (word,), "printed")
+
+
+def closed(found: Found, draft: Draft) -> tuple[Ended, ...]:
+    """Every item with its end, in the order of the files."""
+    taken = _Places([word for ended in draft.ended for word in ended.item.words])
+    origins = _Places(draft.origins.values())
+    paths = {_key(word): path for path, word in draft.origins.items()}
+    losses = [Ended(Item("", "", (loss.place,)), End.LOST, why=loss.text) for loss in draft.losses]
+    lost = _Places(loss.place for loss in draft.losses)
+    rest = []
+    for item in dict.fromkeys(_all(found)):
+        if any(map(taken.has, item.words)) or any(map(lost.has, item.words)):
+            continue
+        own = next((word for word in item.words if origins.has(word)), None)
+        if own:
+            path = paths.get(_key(own)) or paths[_key(origins.first(own))]
+            rest.append(Ended(item, End.SITE, path))
+        elif item.owner and item.owner not in draft.serving:
+            rest.append(Ended(item, End.OTHER, why=f"of {item.owner}, which is not in this file"))
+        else:
+            rest.append(of_table(item))
+    return tuple(sorted((*draft.ended, *losses, *rest), key=lambda one: _key(one.item.place)))
+
+
+def _all(found: Found) -> Iterator[Item]:
+    """The items of all files."""
+    yield from found.items
+    for node in found.nodes:
+        for container in node.containers:
+            yield from container.items
+
+
+def _key(word: Word) -> tuple[str, int, int]:
+    return word.file, word.span.line, word.span.column
+
+
+class _Places:
+    """Places of words, by line."""
+
+    def __init__(self, words: Iterable[Word]) -> None:
+        self._lines: dict[tuple[str, int], list[Word]] = defaultdict(list)
+        for word in words:
+            for number in range(word.span.line, word.span.end_line + 1):
+                self._lines[word.file, number].append(word)
+
+    def first(self, word: Word) -> Word:
+        """The first word that shares some text with another."""
+        return next(self._sharing(word))
+
+    def has(self, word: Word) -> bool:
+        """Whether any word does."""
+        return next(self._sharing(word), None) is not None
+
+    def _sharing(self, word: Word) -> Iterator[Word]:
+        span = word.span
+        begin, end = (span.line, span.column), (span.end_line, span.end_column)
+        for number in range(span.line, span.end_line + 1):
+            for other in self._lines.get((word.file, number), ()):
+                its = other.span
+                if begin < (its.end_line, its.end_column) and (its.line, its.column) < end:
+                    yield other
+
+
+def of_table(item: Item) -> Ended:
+    """The end of an item that no reader took."""
+    if item.value == REMOVED:
+        return Ended(item, End.LOST, why="the capture left out its value")
+    for kind, what, value, end, why in _table():
+        if kind == item.kind and what.fullmatch(item.what) and value.fullmatch(item.value):
+            return Ended(item, end, why=why)
+    return Ended(item, End.LOST, why=_UNKNOWN)
+
+
+_Row = tuple[str, re.Pattern[str], re.Pattern[str], End, str]
+
+
+@cache
+def _table() -> tuple[_Row, ...]:
+    """What keys mean to sparkgen: the kind of file, patterns of a key and a value, and the end."""
+    ends = {"default": End.DEFAULT, "other": End.OTHER, "lost": End.LOST}
+    rows: list[_Row] = []
+    for line in (SCHEMAS / "adoption.tsv").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            kind, what, value, end, why = line.split("\t")
+            patterns = re.compile(what, re.DOTALL), re.compile(value, re.DOTALL)
+            rows.append((kind, *patterns, ends[end], why))
+    return tuple(rows)
