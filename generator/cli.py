@@ -38,6 +38,7 @@ _GROUPS = {
         "fit": "Print what each node holds, and whether the model fits.",
         "show": "Print what is derived: ranks, addresses, devices, commands.",
         "diagram": "Draw how a site is cabled.",
+        "failures": "Show what still serves when something fails.",
         "models": "List the models of the catalog.",
         "describe-model": "Print the 'model' section of any other model.",
         "explain": "Explain a rule or an advisory.",

@@ -213,7 +213,7 @@ def test_folder_without_sites(command: str, tmp_path: Path, sparkgen: Command) -
     assert "name a site, or run it where there are sites/*.yaml" in outcome.err
 
 
-@pytest.mark.parametrize("command", ["validate", "fit", "show", "diagram"])
+@pytest.mark.parametrize("command", ["validate", "fit", "show", "diagram", "failures"])
 def test_standard_input(command: str, good: Path, tmp_path: Path, sparkgen: Command) -> None:
     piped = sparkgen(command, "-", cwd=tmp_path, stdin=good.read_text())
     named = sparkgen(command, good.name, cwd=tmp_path)

@@ -29,6 +29,8 @@ from generator.bundle.plan import (
 from generator.bundle.runbook import runbook
 from generator.bundle.templates import printed
 from generator.bundle.tree import File, Tree, decoded, tree
+from generator.failures.analysis import analysis
+from generator.failures.table import Row, rows
 from generator.site import CarriedFile, Node, Part, Site
 from generator.site.entry import Entry, OperatorEntry
 from generator.site.switch_setup import SwitchSetup
@@ -48,7 +50,9 @@ def render(
     `nodes` may supply the site's nodes one by one, for a caller that shows progress. `texts` are
     those that the site was read from, by their names in each node's folder.
     """
-    files = [File(README, printed(README, **_values(site, README)), 0o644, NOTHING)]
+    files = [*_node_folders(site, nodes or site.nodes)]
+    values = {**_values(site, README), "failures": _failures(site, files)}
+    files.append(File(README, printed(README, **values), 0o644, NOTHING))
     files += [
         File(group_page(part), printed(GROUP_PAGE, **_values(part, README)), 0o644, NOTHING)
         for part in site.groups
@@ -68,7 +72,6 @@ def render(
         files.append(File(CABLING, cabling(site), 0o644, NOTHING))
     if site.serving and site.serving.memory and site.serving.memory.nodes:
         files.append(File(MEMORY, printed(MEMORY, **_values(site, MEMORY)), 0o644, NOTHING))
-    files += _node_folders(site, nodes or site.nodes)
     bundle = tree(files)
     text = manifest(site, source_sha256, bundle)
     recorded = [
@@ -77,6 +80,13 @@ def render(
         for name, text in texts.items()
     ]
     return tree([*files, *recorded, File(MANIFEST, text, 0o644, NOTHING)])
+
+
+def _failures(site: Site, nodes: Iterable[File]) -> tuple[Row, ...]:
+    """What each single fault takes from what the site serves, by the files of its nodes."""
+    if not site.parts:
+        return ()
+    return rows(analysis(site, {file.path: file.text for file in nodes}).failures())
 
 
 def _image(site: Site, part: Part) -> Iterator[File]:
@@ -104,7 +114,10 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     }
     if page := _of_image(site, path) or _of_group(site, path):
         return page
-    if path in (README, CABLING, MEMORY, *printed_paths):
+    if path == README:
+        found = _failures(site, _node_folders(site, site.nodes))
+        return path, {**_values(site, path), "failures": found}
+    if path in (CABLING, MEMORY, *printed_paths):
         return path, _values(site, path)
     setup = next((setup for setup in site.switch_setups if setup.path == path), None)
     if setup:

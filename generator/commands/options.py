@@ -24,7 +24,7 @@ def _stored(context: click.Context, parameter: click.Parameter, sites: Any) -> A
     """The given sites, none of which may be standard input."""
     if STDIN in (sites if isinstance(sites, tuple) else (sites,)):
         raise click.UsageError(
-            "name a file: only validate, fit, show and diagram read standard input"
+            "name a file: only validate, fit, show, diagram and failures read standard input"
         )
     return sites
 

@@ -131,6 +131,7 @@ class Gateway(HostedService):
     ORIGIN = Origin("services.gateway", "the gateway's own, generator/services/")
 
     NAME = "gateway"
+    IS_BEFORE_ENGINES = True
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-gateway.service", _RESTART, wanted=_HERE),
         Entry("opt/sparkgen/gateway.sh", NOTHING, 0o755, _HERE, payload=True),

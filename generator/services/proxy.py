@@ -91,6 +91,7 @@ class Proxy(HostedService):
     ORIGIN = Origin("services.proxy", "what clients may request, generator/services/")
 
     NAME = "proxy"
+    IS_BEFORE_ENGINES = True
     KEPT = "the clients' keys, /etc/sparkgen/proxy.keys,"
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-proxy.service", _RESTART, wanted=_HERE),

@@ -44,8 +44,9 @@ class Service:
     those on the operator's machine. `NCCL_ORIGINS` gives the reason for each variable that `nccl`
     sets. `ON_NEW_MEMBERS` is run on the head once a node has joined the others. `IS_ON_HEAD`: it
     runs only on the head, or where the gateway does. `IS_OF_GROUPS`: each of several engines has
-    one of its own. `IMAGES` are the fields with its container images. `KEPT` is what it stores on
-    its node, if it is on one, that no bundle contains.
+    one of its own. `IS_BEFORE_ENGINES`: every request of a client passes through it. `IMAGES` are
+    the fields with its container images. `KEPT` is what it stores on its node, if it is on one,
+    that no bundle contains.
     """
 
     __slots__ = ()
@@ -58,6 +59,7 @@ class Service:
     KEPT: ClassVar[str] = ""
     IS_ON_HEAD: ClassVar[bool] = False
     IS_OF_GROUPS: ClassVar[bool] = False
+    IS_BEFORE_ENGINES: ClassVar[bool] = False
     IMAGES: ClassVar[tuple[str, ...]] = ()
 
     @classmethod

@@ -1,0 +1,147 @@
+"""Failures as rows for people, faults of the same effect together, and as data."""
+
+from collections.abc import Iterable
+from math import ceil
+from typing import Any
+
+from generator.columns import columns
+from generator.failures.analysis import Answer, Failure, Pair
+from generator.origin import Origin
+from generator.records import record
+
+HEAD = ("WHAT FAILS", "STILL ANSWERS", "SERVES AGAIN", "WHAT TO DO", "VERIFY.PY")
+
+_TO_DO = {
+    "cable": "plug in both ends until they click, or replace it",
+    "half": "reboot the nodes at both ends; if it stays dark, replace the cable",
+    "port": "reboot the node with the cable in, or move the cable to a free port in the site file",
+    "switch": "restore its power, or its configuration",
+    "node": "switch it on: its units start by themselves",
+    "management": "connect its RJ45 port again",
+    "models": "fetch the model again, as when it was set up",
+}
+_NAMED = 4
+
+
+@record
+class Row:
+    """Faults with the same effect, in words."""
+
+    ORIGIN = Origin("nodes cabling groups|model services", "generator/failures/")
+
+    faults: tuple[str, ...]
+    answers: str
+    again: str
+    to_do: str
+    told_by: str
+
+    @property
+    def what(self) -> str:
+        """What fails: the first few by name."""
+        return _some(self.faults)
+
+
+def rows(failures: Iterable[Failure]) -> tuple[Row, ...]:
+    """The rows of a table, in the order of the first fault of each."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for failure in failures:
+        effect = (_answers(failure), _again(failure), _to_do(failure), _told_by(failure))
+        found.setdefault((failure.fault.kind, *effect), []).append(failure.fault.what)
+    return tuple(Row(tuple(faults), *effect) for (_, *effect), faults in found.items())
+
+
+def text(found: Iterable[Row], width: int | None) -> str:
+    """The rows as a table for a terminal."""
+    cells = [(row.what, row.answers, row.again, row.to_do, row.told_by) for row in found]
+    return columns(HEAD, cells, width) + "\n"
+
+
+def text_of_pairs(pairs: Iterable[Pair], width: int | None) -> str:
+    """The pairs of faults as a table for a terminal."""
+    head = ("ONE OF", "TOGETHER WITH ONE OF", "LOST")
+    cells = [
+        (_some(f.what for f in pair.one), _some(f.what for f in pair.other), ", ".join(pair.lost))
+        for pair in pairs
+    ]
+    return columns(head, cells, width) + "\n"
+
+
+def data(failure: Failure) -> dict[str, Any]:
+    """A failure in the types of JSON."""
+    fault = failure.fault
+    return {
+        "kind": fault.kind,
+        "what": fault.what,
+        "answers": [
+            {"name": one.name, "to": one.to or None, "replicas": one.replicas, "of": one.of}
+            for one in failure.answers
+        ],
+        "heals": failure.heals,
+        "within_seconds": failure.within,
+        "waiting": failure.waiting,
+        "relayed": failure.cut,
+        "to_do": _to_do(failure),
+        "verify": [
+            {"check": check, "nodes": [node for node in nodes if node != fault.blind]}
+            for check, nodes in fault.told_by
+        ],
+    }
+
+
+def data_of_pair(pair: Pair) -> dict[str, Any]:
+    """A pair of faults in the types of JSON."""
+    one, other = ([fault.what for fault in faults] for faults in (pair.one, pair.other))
+    return {"one_of": one, "and_one_of": other, "lost": pair.lost}
+
+
+def _some(words: Iterable[str]) -> str:
+    """The first few words, and how many others there are."""
+    every = tuple(words)
+    more = len(every) - _NAMED
+    return ", ".join(every if more <= 1 else (*every[:_NAMED], f"{more} others"))
+
+
+def _answers(failure: Failure) -> str:
+    """What still answers, in as few words as possible."""
+    good = [one for one in failure.answers if one.to]
+    lost = failure.lost
+    if not good:
+        return "nothing" if lost else "-"
+    fewer = [_replicas(one) for one in good if one.replicas < one.of]
+    said = "everything" if not lost else f"all but {_some(lost)}"
+    if lost and len(lost) >= len(good):
+        said = _some(one.name for one in good)
+    return f"{said}; {_some(fewer)}" if fewer else said
+
+
+def _replicas(answer: Answer) -> str:
+    return f"{answer.name} by {answer.replicas} of {answer.of} replicas"
+
+
+def _again(failure: Failure) -> str:
+    """When everything serves again."""
+    if failure.within is None:
+        return "when it is started again"
+    if failure.heals:
+        return f"by itself, within {duration(failure.within)}"
+    if failure.within:
+        return f"within {duration(failure.within)} of the repair"
+    if any(one.replicas < one.of for one in failure.answers):
+        return "with the repair"
+    groups = _some(group for group in failure.waiting if group)
+    return f"{groups} can't restart before the repair".lstrip() if failure.waiting else "-"
+
+
+def _to_do(failure: Failure) -> str:
+    found = _TO_DO.get(failure.fault.kind, "-")
+    again = "start it again" if failure.within is None else ""
+    return "; then ".join(each for each in (found, again) if each not in ("", "-")) or "-"
+
+
+def _told_by(failure: Failure) -> str:
+    return ", ".join(check for check, _ in failure.fault.told_by) or "-"
+
+
+def duration(seconds: int) -> str:
+    """Seconds up to two minutes, then minutes, rounded up."""
+    return f"{seconds} s" if seconds <= 120 else f"{ceil(seconds / 60)} min"
