@@ -115,6 +115,17 @@ def requirement_of_the_policy() -> None:
     """
 
 
+@documented("SG822")
+def name_lost_to_a_single_fault() -> None:
+    """Every name still answers when one thing fails of a kind that the policy's `survives` lists.
+
+    The kinds are `cable`, `half` (of a cable), `port`, `switch`, `node`, `management` (its link),
+    `engine`, `service` and `models` (the disk with them). `sparkgen failures` shows what each of
+    them takes, by the files of the bundle: a model on several nodes needs all of them, and the
+    cables between them.
+    """
+
+
 @documented("SG830")
 def invalid_capture() -> None:
     """A capture was written by capture.sh, and any other file is of a type that sparkgen reads.

@@ -4,8 +4,8 @@ A policy is checked like a site file, with places and help. It is applied to a s
 the rules and before the waivers, so a site can't waive what its repository requires.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from generator.diagnostics import Finding, KeyPath, Severity, did_you_mean, has_errors
 from generator.engines import ENGINES
@@ -15,8 +15,12 @@ from generator.site import Part, Site
 from generator.sitefile import source
 from generator.sitefile.source import Document
 
+if TYPE_CHECKING:
+    from generator.failures.analysis import Failure
+
 NAME = "policy.yaml"
-MALFORMED, REQUIRED = "SG820", "SG821"
+MALFORMED, REQUIRED, LOST = "SG820", "SG821", "SG822"
+_KEYS = ("version", "rules", "require", "survives")
 _OFF = "off"
 _LEVELS: Mapping[str, Severity | None] = {
     "error": Severity.ERROR,
@@ -36,11 +40,15 @@ class Level:
 
 @record
 class Policy:
-    """A repository's levels by rule and its requirements by name, each with a reason."""
+    """A repository's levels by rule and its requirements by name, each with a reason.
+
+    `survives` are the kinds of faults of which each must leave every name answering.
+    """
 
     name: str
     levels: Mapping[str, Level]
     required: Mapping[str, str]
+    survives: tuple[str, ...] = ()
 
     def applied(self, findings: Iterable[Finding]) -> list[Finding]:
         """The findings with this policy's levels."""
@@ -52,6 +60,27 @@ class Policy:
             for message, path, help_text in REQUIREMENTS[name](site):
                 why = f"{message}, and {self.name} asks for one ({reason})"
                 yield Finding(REQUIRED, Severity.ERROR, why, path, help=help_text)
+        if self.survives and site.parts:
+            from generator.bundle.render import render
+            from generator.failures.analysis import analysis
+
+            files = {path: file.text for path, file in render(site, "").items()}
+            for name, message in self.lost(analysis(site, files).failures()).items():
+                way = "serve it by a second group that does not need it, behind 'services.gateway'"
+                yield Finding(LOST, Severity.ERROR, message, _written(site, name), help=way)
+
+    def lost(self, failures: "Iterable[Failure]") -> Mapping[str, str]:
+        """The names that a single fault takes of those that they must survive, and a sentence."""
+        found: dict[str, list[str]] = {}
+        for failure in failures:
+            for name in failure.lost if failure.fault.kind in self.survives else ():
+                found.setdefault(name, []).append(failure.fault.what)
+        return {name: self._lost(name, faults) for name, faults in found.items()}
+
+    def _lost(self, name: str, faults: Sequence[str]) -> str:
+        others = f" or any of {len(faults) - 1} others" if len(faults) > 1 else ""
+        without = f"without {faults[0]}{others}"
+        return f"'{name}' answers nobody {without}, and {self.name} wants it to survive that"
 
     def _taken(self, finding: Finding) -> Finding | None:
         level = self.levels.get(finding.rule)
@@ -64,6 +93,12 @@ class Policy:
 
 
 Lack = tuple[str, KeyPath, str]
+
+
+def _written(site: Site, name: str) -> KeyPath:
+    """Where the model is written that serves a name."""
+    found = (p for p in site.parts if name in (p.model.served_name, *p.model.aliases))
+    return (*next(found).written, "model")
 
 
 def _parts(site: Site) -> Iterator[tuple[Part, KeyPath]]:
@@ -126,15 +161,15 @@ def read_policy(name: str, raw: bytes) -> tuple[Document, list[Finding], Policy 
         for rule, entry in data.get("rules", {}).items()
     }
     required = {what: str(reason) for what, reason in data.get("require", {}).items()}
-    return document, findings, Policy(name, levels, required)
+    return document, findings, Policy(name, levels, required, tuple(data.get("survives", ())))
 
 
 def _faults(data: Any) -> Iterator[Finding]:
     if not isinstance(data, dict):
-        yield _fault("a policy has the keys 'version', 'rules' and 'require'", ())
+        yield _fault("a policy has the keys 'version', 'rules', 'require' and 'survives'", ())
         return
-    for key in data.keys() - {"version", "rules", "require"}:
-        near = did_you_mean(key, ("version", "rules", "require"))
+    for key in data.keys() - {*_KEYS}:
+        near = did_you_mean(key, _KEYS)
         yield _fault(f"a policy has no key '{key}'", (key,), near, at_key=True)
     if str(data.get("version", "")) != "1":
         yield _fault("the version of a policy is 1", ("version",), "write 'version: 1'")
@@ -145,6 +180,19 @@ def _faults(data: Any) -> Iterator[Finding]:
             continue
         for name, value in entries.items():
             yield from check(name, value, (key, name))
+    yield from _of_survival(data.get("survives", []))
+
+
+def _of_survival(kinds: Any) -> Iterator[Finding]:
+    from generator.failures.analysis import KINDS
+
+    if not isinstance(kinds, list):
+        yield _fault("'survives' is a list", ("survives",), "write 'survives: [cable, node]'")
+        return
+    for index, kind in enumerate(kinds):
+        if kind not in KINDS:
+            near = did_you_mean(str(kind), KINDS) or f"one of: {', '.join(KINDS)}"
+            yield _fault(f"nothing of the kind '{kind}' can fail", ("survives", index), near)
 
 
 def _of_a_rule(name: str, entry: Any, path: KeyPath) -> Iterator[Finding]:
