@@ -15,6 +15,9 @@ Release = tuple[int, ...]
 _FINAL, _FIRST = ("~", 0), ("", 0)
 _NO_POST, _NO_DEV = -1, math.inf
 
+NIGHTLY = "nightly"
+_LATER_THAN_ALL = 1 << 30
+
 _PRE = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
 
 _PEP_440 = (
@@ -46,9 +49,13 @@ class Version(NamedTuple):
 def version(text: str) -> Version:
     """Parse a version.
 
-    What PEP 440 doesn't allow, such as the `py3` of `25.11-py3`, is treated as a local part, so
-    that any two texts can be compared.
+    `nightly` is later than every release, and `b11434` is build 11434 of llama.cpp. What PEP 440
+    doesn't allow otherwise, such as the `py3` of `25.11-py3`, is treated as a local part, so that
+    any two texts can be compared.
     """
+    if text == NIGHTLY:
+        return Version(_LATER_THAN_ALL, (), _FINAL, _NO_POST, _NO_DEV, ())
+    text = re.sub(r"^b(?=\d+$)", "", text)
     if _is_plain(text):
         return Version(0, _release(text), _FINAL, _NO_POST, _NO_DEV, ())
     found = re.match(_PEP_440, text.strip())

@@ -158,8 +158,8 @@ TEXT_TYPES = {
         "a path such as /tokenize, of letters, digits, '_' and '-'", r"(/[A-Za-z0-9_-]+)+"
     ),
     "version": TextType(
-        "a version such as 0.19.0",
-        r"([0-9]+!)?[0-9]+(\.[0-9]+)*([._-]?[a-z][a-z0-9]*)?([._-][a-z0-9]+)*"
+        "a version such as 0.19.0, or nightly",
+        r"nightly|b[0-9]+|([0-9]+!)?[0-9]+(\.[0-9]+)*([._-]?[a-z][a-z0-9]*)?([._-][a-z0-9]+)*"
         r"(\+[a-z0-9]+([._-][a-z0-9]+)*)?",
     ),
     "image": TextType("a container image such as vllm/vllm-openai:v0.19.0", _IMAGE),

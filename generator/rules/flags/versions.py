@@ -70,7 +70,7 @@ def _is_newer(flags: CheckedFlags) -> bool:
     """Whether it is a release after all that have a catalog, where each has one."""
     known, own = versions(flags.engine.name), version(flags.engine.version).public
     newest = version(known[-1]).public
-    return len(known) > 1 and own > newest and own.release[0] <= newest.release[0] + 1
+    return len(known) > 1 and own > newest and own.release[:1] <= (newest.release[0] + 1,)
 
 
 @rule("SG631", Severity.WARNING)
