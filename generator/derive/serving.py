@@ -7,7 +7,7 @@ from generator.catalogs import Checkpoint
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.vocabularies import HARMONY, HARMONY_PARSER
 from generator.derive.environment import is_raw
-from generator.engines import ENGINES
+from generator.engines import ENGINES, handed_on
 from generator.fabric.addressing import FabricInterface
 from generator.models.architecture import known_checkpoint, served_name
 from generator.site import ENGINE_ENV, RAW_ENV, Api, ControlPlane, Engine, Model
@@ -39,6 +39,7 @@ def model_of(
         gated=checkpoint.gated if checkpoint else architecture.get("gated", False),
         kv_cache_memory=declared.kv_cache_memory,
         kv_offload=declared.kv_offload,
+        handed_on=handed_on.values(declared),
         vocabularies=HARMONY if not declared.file and _uses_harmony(checkpoint) else (),
     )
 

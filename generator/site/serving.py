@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from ipaddress import IPv4Address
 from pathlib import PurePosixPath
+from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.engines.traits import EngineTraits, Task
@@ -51,6 +52,7 @@ class Model:
     kv_cache_memory: float | None = None
     kv_offload: KvOffload | None = None
     commits: Mapping[str, str] = {}
+    handed_on: Mapping[str, Any] = {}
 
     @property
     def folders(self) -> Words:

@@ -211,7 +211,8 @@ class DeclaredModel:
     A source is `like` a model of the catalog, or has an `architecture`. `kv_cache_memory` is in
     GiB. `tables` says whether tables beside the layers are in memory or on disk. `automatic` names
     what is to be determined of context length and number of sequences. `correction_gib` is how much
-    the measured reserve exceeds the computed one, None if it was not measured.
+    the measured reserve exceeds the computed one, None if it was not measured. `others` are the
+    keys that only a flag of the engine gets.
     """
 
     name: str | None
@@ -235,6 +236,7 @@ class DeclaredModel:
     kv_offload: KvOffload | None = None
     automatic: tuple[str, ...] = ()
     correction_gib: float | None = None
+    others: Mapping[str, Any] = {}
 
     @property
     def path(self) -> KeyPath:
@@ -706,6 +708,7 @@ def _model(item: Mapping[str, Any]) -> DeclaredModel:
     automatic = tuple(key for key in found if isinstance(item.get(key), Automatic))
     values |= {"automatic": automatic, "correction_gib": None} | dict.fromkeys(automatic)
     values["aliases"] = tuple(item.get("aliases", ()))
+    values["others"] = {key: value for key, value in item.items() if key not in values}
     if drafts := values["speculative"]:
         own = {key: drafts.get(key) for key in Speculative.__match_args__}
         own |= {"method": canonical(drafts["method"]), "config": drafts.get("config", {})}

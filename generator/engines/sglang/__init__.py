@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from generator.catalogs.engines.sglang import NAME
 from generator.catalogs.speculation import method_of
+from generator.engines import handed_on
 from generator.engines.arguments import arguments, draft_flags
 from generator.engines.command_line import draft_settings as draft_settings
 from generator.engines.command_line import option_names as option_names
@@ -78,9 +79,7 @@ OFFLOAD: Connectors = {
 OWNED_FLAGS: Mapping[str, str] = {
     "model-path": "model.name",
     "served-model-name": "model.served_name",
-    "revision": "model.revision",
-    "context-length": "model.context_length",
-    "max-running-requests": "model.max_sequences",
+    **handed_on.flags(NAME),
     "kv-cache-dtype": "model.kv_cache_dtype",
     "quantization": "model.quantization",
     "speculative-algorithm": "model.speculative",
@@ -211,12 +210,7 @@ def _parallel(rank: Rank, engine: Engine) -> Iterator[Words]:
 
 def _model(engine: Engine, model: Model) -> Iterator[Words]:
     yield (f"--mem-fraction-static={free_fraction(engine)}",)
-    if model.revision:
-        yield (f"--revision={model.revision}",)
-    if model.context_length:
-        yield (f"--context-length={model.context_length}",)
-    if model.max_sequences:
-        yield (f"--max-running-requests={model.max_sequences}",)
+    yield from handed_on.words(NAME, model)
     if dtype := model.kv_cache_dtype:
         yield (f"--kv-cache-dtype={_KV_CACHE_DTYPES.get(dtype, dtype)}",)
     if model.quantization:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from generator.catalogs.engines.tensorrt_llm import NAME
 from generator.catalogs.speculation import method_of
 from generator.catalogs.versions import version
+from generator.engines import handed_on
 from generator.engines.arguments import arguments
 from generator.engines.draft_settings import DraftSettings
 from generator.engines.startup import Condition
@@ -65,17 +66,15 @@ VARIABLE_ORIGINS: Mapping[str, Origin] = {}
 ADDRESS_VARIABLE = ""
 REPLACED_VARIABLES: Mapping[str, str] = {}
 OWNED_FLAGS: Mapping[str, str] = {
+    **handed_on.flags(NAME),
     "backend": "engine.name",
     "config": "engine.args.config, as a mapping of its settings",
     "free_gpu_memory_fraction": "engine.memory_utilization",
     "host": "engine.bind",
     "kv_cache_dtype": "model.kv_cache_dtype",
-    "max_batch_size": "model.max_sequences",
-    "max_seq_len": "model.context_length",
     "moe_expert_parallel_size": "engine.parallel.expert",
     "pipeline_parallel_size": "engine.parallel.pipeline",
     "port": "engine.port",
-    "revision": "model.revision",
     "served_model_name": "model.served_name",
     "tensor_parallel_size": "engine.parallel.tensor",
     "gpus_per_node": "",
@@ -279,12 +278,7 @@ def _parallel(sizes: Parallel) -> Iterator[Words]:
 def _model(engine: Engine, model: Model) -> Iterator[Words]:
     if has_names(engine.version):
         yield (f"--served_model_name={model.served_name}",)
-    if model.revision:
-        yield (f"--revision={model.revision}",)
-    if model.context_length:
-        yield (f"--max_seq_len={model.context_length}",)
-    if model.max_sequences:
-        yield (f"--max_batch_size={model.max_sequences}",)
+    yield from handed_on.words(NAME, model)
 
 
 def decoding_type(release: str, method: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.engines.vllm import NAME
 from generator.catalogs.speculation import method_of
+from generator.engines import handed_on
 from generator.engines.arguments import arguments
 from generator.engines.command_line import draft_settings as draft_settings
 from generator.engines.command_line import option_names as option_names
@@ -81,11 +82,7 @@ OFFLOAD: Connectors = {
 OWNED_FLAGS: Mapping[str, str] = {
     "model": "model.name",
     "served-model-name": "model.served_name",
-    "revision": "model.revision",
-    "max-model-len": "model.context_length",
-    "max-num-seqs": "model.max_sequences",
-    "kv-cache-dtype": "model.kv_cache_dtype",
-    "quantization": "model.quantization",
+    **handed_on.flags(NAME),
     "speculative-config": "model.speculative",
     "spec-method": "model.speculative",
     "spec-model": "model.speculative",
@@ -303,16 +300,7 @@ def _model(engine: Engine, model: Model) -> Iterator[Words]:
     yield (f"--gpu-memory-utilization={engine.memory_utilization}",)
     if model.kv_cache_memory:
         yield (f"--kv-cache-memory-bytes={int(model.kv_cache_memory * 2**30)}",)
-    if model.revision:
-        yield (f"--revision={model.revision}",)
-    if model.context_length:
-        yield (f"--max-model-len={model.context_length}",)
-    if model.max_sequences:
-        yield (f"--max-num-seqs={model.max_sequences}",)
-    if model.kv_cache_dtype:
-        yield (f"--kv-cache-dtype={model.kv_cache_dtype}",)
-    if model.quantization:
-        yield (f"--quantization={model.quantization}",)
+    yield from handed_on.words(NAME, model)
     if model.speculative:
         yield (f"--speculative-config={_speculative(model.speculative)}",)
     if model.kv_offload:

@@ -1,0 +1,33 @@
+"""Keys of the model that a flag of the engine gets as they are, as `schemas/model.yaml` says."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from generator.site import Model, Words
+from generator.sitefile.declaration import DeclaredModel
+from generator.sitefile.sections import site_schema
+
+
+@cache
+def _keys() -> Mapping[str, Mapping[str, str]]:
+    """The flag that gets each key, by engine."""
+    keys = site_schema()["model"]["schema"].items()
+    return {key: meta["flags"] for key, rules in keys if "flags" in (meta := rules.get("meta", {}))}
+
+
+def flags(engine: str) -> Mapping[str, str]:
+    """The keys of the site file, by the flag that gets each."""
+    return {own[engine]: f"model.{key}" for key, own in _keys().items() if engine in own}
+
+
+def values(model: DeclaredModel) -> Mapping[str, Any]:
+    """The value of each key; a record has those that more than a flag depends on."""
+    return {key: getattr(model, key, model.others.get(key)) for key in _keys()}
+
+
+def words(engine: str, model: Model) -> Iterator[Words]:
+    """The flags with their values."""
+    for key, own in _keys().items():
+        if engine in own and (value := model.handed_on.get(key)):
+            yield (f"--{own[engine]}={value}",)
