@@ -123,12 +123,12 @@ def _site(
         from generator.sitefile.mistakes import corrections
 
         return list(corrections.corrected(document)), None, None
-    data, findings = schema.check(document)
+    data, findings, faulty = schema.check(document)
     if data is None:
         return findings, None, None
     if todo := unfinished(document):
         return [*todo, *others(findings, todo)], None, None
-    declared = declare(data, findings)
+    declared = declare(data, findings, faulty)
     catalogs = beside(CATALOGS)
     if not catalogs.fault:
         from generator.sitefile import catalogs as of_images

@@ -274,7 +274,7 @@ def both(data: Mapping[str, Any]) -> tuple[bool, bool]:
     """Whether data is valid according to `conformity.py`, and according to Cerberus."""
     schema = sections.site_schema()
     typed = {key: as_typed(value, schema.get(key, {})) for key, value in data.items()}
-    validator = validation.site_validator()
+    validator = validation.validator(schema)
     return conforms(typed, schema), validator.validate(typed, normalize=False)
 
 

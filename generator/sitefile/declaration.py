@@ -511,9 +511,14 @@ _OPTIONAL = {
 _SERVED = ("model", "engine", GROUPS)
 
 
-def declare(data: Mapping[str, Any], findings: Iterable[Finding]) -> Declaration:
-    """The typed records of checked data; `findings` are those of reading and of the schema."""
-    invalid = _invalid(findings)
+def declare(
+    data: Mapping[str, Any], findings: Iterable[Finding], faulty: Iterable[str] = ()
+) -> Declaration:
+    """The typed records of checked data; `findings` are those of reading and of the schema.
+
+    Sections that are `faulty` have no records, nor have those that a finding is about.
+    """
+    invalid = {*_invalid(findings), *faulty}
 
     def valid(*keys: str) -> bool:
         return all(key not in invalid and (key in data or key in _OPTIONAL) for key in keys)

@@ -3,8 +3,7 @@
 Valid sites are recognized without it, by `conformity.py`.
 """
 
-from collections.abc import Callable, Sized
-from functools import cache
+from collections.abc import Callable, Mapping, Sized
 from typing import Any
 
 import cerberus
@@ -12,7 +11,6 @@ from cerberus.schema import UnvalidatedSchema
 
 from generator.diagnostics import KeyPath
 from generator.sitefile.key_rules import rules_at
-from generator.sitefile.sections import site_schema
 from generator.sitefile.text_types import CHECKS, fault
 from generator.sitefile.typed_values import as_typed
 
@@ -22,9 +20,8 @@ def is_valid(path: KeyPath, value: Any) -> bool:
     rules = rules_at(path)
     if not rules:
         return False
-    validator = _Validator(UnvalidatedSchema({"value": rules}))
     typed = as_typed(value, rules)
-    return bool(validator.validate({"value": typed}, normalize=False))
+    return bool(validator({"value": rules}).validate({"value": typed}, normalize=False))
 
 
 def takes(path: KeyPath, value: Any) -> bool:
@@ -35,12 +32,11 @@ def takes(path: KeyPath, value: Any) -> bool:
     return is_valid(path, value)
 
 
-@cache
-def site_validator() -> Any:
-    """The validator of a whole site file."""
+def validator(rules: Mapping[str, Any]) -> Any:
+    """A validator by a schema."""
     # Cerberus would check the schema against its own schema first, which takes longer than the rest
     # of reading a site; the tests do that instead.
-    return _Validator(UnvalidatedSchema(site_schema()))
+    return _Validator(UnvalidatedSchema(rules))
 
 
 def _checker(name: str) -> Callable[[Any, str, Any], None]:

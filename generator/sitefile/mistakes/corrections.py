@@ -11,8 +11,8 @@ from typing import Any
 
 from generator.diagnostics import Finding
 from generator.records import record, replace
-from generator.sitefile import schema, source
-from generator.sitefile.mistakes import indentation, punctuation
+from generator.sitefile import source
+from generator.sitefile.mistakes.faults import Faults
 from generator.sitefile.mistakes.slips import Slip, content_above, edited, width
 from generator.sitefile.source import Document
 
@@ -84,7 +84,9 @@ def _mended(document: Document, at: int) -> Iterator[_Mended]:
 
 def _slips(lines: list[str], at: int) -> Iterator[Slip]:
     """What may be wrong, the most likely first; `at` is the line at which libyaml gave up."""
-    return chain(punctuation.slips(lines, at), indentation.slips(lines, at))
+    from generator.sitefile.mistakes.table import SLIPS
+
+    return chain.from_iterable(kind.find(lines, at) for kind in SLIPS)
 
 
 def _checked(name: str, text: str, slip: Slip, at: int) -> _Mended | None:
@@ -95,8 +97,7 @@ def _checked(name: str, text: str, slip: Slip, at: int) -> _Mended | None:
     # Text can be valid YAML with the next keys swallowed by a value, which was not meant.
     if not isinstance(document.data, dict):
         return None
-    data, findings = schema.check(document)
-    return _Mended(slip, len(findings), data)
+    return _Mended(slip, len(Faults(document).all) + len(document.findings), document.data)
 
 
 def _next_slip(document: Document, slip: Slip, at: int) -> _Mended | None:

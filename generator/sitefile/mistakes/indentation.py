@@ -24,19 +24,25 @@ _PAIR = re.compile(r" *[\w.-]+( *[:=] *| +)\S")
 _FAR, _NEAR = 12, 5
 
 
-def slips(lines: list[str], at: int) -> Iterator[Slip]:
-    """What may be wrong near a line, the most likely first."""
-    yield from _tabs(lines)
-    content = [n for n in range(at, -1, -1) if n == at or is_content(lines[n])][:_FAR]
-    for number in content[:_NEAR]:
+def _content(lines: list[str], at: int) -> list[int]:
+    """The nearest lines above, with content, and the line itself."""
+    return [n for n in range(at, -1, -1) if n == at or is_content(lines[n])][:_FAR]
+
+
+def dashes(lines: list[str], at: int) -> Iterator[Slip]:
+    """A list entry whose dash has no space after it, or is missing."""
+    for number in _content(lines, at)[:_NEAR]:
         yield from _dashes(lines, number)
-    yield from _missing_section(lines, at)
-    widths = [slip for number in content for slip in _widths(lines, number)]
+
+
+def columns(lines: list[str], at: int) -> Iterator[Slip]:
+    """A line that begins in a different column from the lines around it."""
+    widths = [slip for number in _content(lines, at) for slip in _widths(lines, number)]
     usual = Counter(width(line) for line in lines if is_content(line))
     yield from sorted(widths, key=lambda slip: -usual[len(slip.edits[0].text)])
 
 
-def _tabs(lines: list[str]) -> Iterator[Slip]:
+def tabs(lines: list[str], at: int) -> Iterator[Slip]:
     """Tabs as indentation: each is two, four or eight spaces, or as many as the line above has."""
     tabbed = {
         number: re.match(r"[ \t]*", line)
@@ -59,7 +65,6 @@ def _tabs(lines: list[str]) -> Iterator[Slip]:
 
 
 def _dashes(lines: list[str], number: int) -> Iterator[Slip]:
-    """A list entry whose dash has no space after it, or is missing."""
     line = lines[number]
     if found := re.match(r" *(-)(?=[^\s-])", line):
         column = found.end(1)
@@ -92,7 +97,7 @@ def _begins_entry(line: str) -> bool:
     return line.lstrip(" ").startswith("- ")
 
 
-def _missing_section(lines: list[str], at: int) -> Iterator[Slip]:
+def missing_section(lines: list[str], at: int) -> Iterator[Slip]:
     """Lines of a missing section: its key should be above them."""
     there = {line.split(":")[0] for line in lines if line[:1].isalpha()}
     start = at
@@ -129,7 +134,6 @@ def _likeliest(names: set[str], there: set[str]) -> list[str]:
 
 
 def _widths(lines: list[str], number: int) -> Iterator[Slip]:
-    """A line that begins in a different column from the lines around it."""
     line = lines[number]
     own = width(line)
     around = neighbours(lines, number)

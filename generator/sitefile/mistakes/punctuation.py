@@ -17,22 +17,42 @@ _OPENING = {"[": "]", "{": "}"}
 _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
 
 
-def slips(lines: list[str], at: int) -> Iterator[Slip]:
-    """What may be wrong near a line, the most likely first."""
+def _near(lines: list[str], at: int) -> list[int]:
+    """The line at which reading ended, and the one above that has content."""
     above = content_above(lines, at)
-    near = [at] if above is None else [at, above]
-    yield from filter(None, (_assignment(lines, number) for number in near))
-    yield from _quotes(lines, at)
-    for number in near:
+    return [at] if above is None else [at, above]
+
+
+def assignments(lines: list[str], at: int) -> Iterator[Slip]:
+    """A variable or a flag that is written as elsewhere, under 'env' or 'args'."""
+    yield from filter(None, (_assignment(lines, number) for number in _near(lines, at)))
+
+
+def colons(lines: list[str], at: int) -> Iterator[Slip]:
+    """A key without its colon, or with something other than a colon before its value."""
+    for number in _near(lines, at):
         yield from _colons(lines, number)
-    for number in near:
+
+
+def texts(lines: list[str], at: int) -> Iterator[Slip]:
+    """Unquoted text that contains a colon and a space."""
+    for number in _near(lines, at):
         yield from _texts(lines, number)
-    for number in near:
+
+
+def brackets(lines: list[str], at: int) -> Iterator[Slip]:
+    """A bracket or brace that is not closed on its line, with every place where it could be."""
+    for number in _near(lines, at):
         yield from _brackets(lines, number)
+
+
+def commas(lines: list[str], at: int) -> Iterator[Slip]:
+    """A missing comma between two entries in brackets or braces."""
+    for number in _near(lines, at):
         yield from _commas(lines, number)
 
 
-def _quotes(lines: list[str], at: int) -> Iterator[Slip]:
+def quotes(lines: list[str], at: int) -> Iterator[Slip]:
     """A value whose quote is not closed on its line: close it at the end of the value."""
     for number in range(at + 1):
         line = lines[number]
@@ -86,7 +106,6 @@ _ASSIGNMENT = re.compile(
 
 
 def _assignment(lines: list[str], number: int) -> Slip | None:
-    """A variable or a flag that is written as elsewhere, under 'env' or 'args'."""
     found = _ASSIGNMENT.match(code(lines[number]))
     if found is None:
         return None
@@ -102,7 +121,6 @@ def _assignment(lines: list[str], number: int) -> Slip | None:
 
 
 def _colons(lines: list[str], number: int) -> Iterator[Slip]:
-    """A key without its colon, or with something other than a colon before its value."""
     line = lines[number]
     if _assignment(lines, number):
         return
@@ -125,7 +143,6 @@ def _has_keys_below(lines: list[str], number: int) -> bool:
 
 
 def _texts(lines: list[str], number: int) -> Iterator[Slip]:
-    """Unquoted text that contains a colon and a space."""
     line = code(lines[number])
     found = re.fullmatch(rf" *(?:- +)*{_KEY}: +([^'\"\[{{|>&*!%@`\s-][^\"]*)", line)
     if found and ": " in f"{found[1]} ":
@@ -146,7 +163,6 @@ def _colon(number: int, pair: re.Match[str], help_text: str) -> Slip:
 
 
 def _brackets(lines: list[str], number: int) -> Iterator[Slip]:
-    """A bracket or brace that is not closed on its line, with every place where it could be."""
     line = code(lines[number])
     opened = _unclosed(line)
     if opened is None:
@@ -207,7 +223,6 @@ def _before(line: str, column: int) -> str:
 
 
 def _commas(lines: list[str], number: int) -> Iterator[Slip]:
-    """A missing comma between two entries in brackets or braces."""
     line = code(lines[number])
     start = re.search(r"[\[{]", line)
     for blank in _BETWEEN.finditer(line, start.end()) if start else ():

@@ -4,7 +4,7 @@ Each possible slip is undone, and counts if the schema accepts the result.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
@@ -13,23 +13,24 @@ from generator.diagnostics import (
     KeyPath,
     Proposal,
     Related,
+    Remove,
     Replace,
     Rewrite,
-    Severity,
     Span,
-    Stage,
     all_nearest,
+    reading_error,
 )
 from generator.records import record, replace
 from generator.sitefile.key_rules import rules_at
+from generator.sitefile.mistakes.faults import Fault, Faults
+from generator.sitefile.mistakes.single import finding_of
 from generator.sitefile.mistakes.slips import is_content, width
 from generator.sitefile.source import Document, Plain, value_at
 from generator.sitefile.typed_values import as_typed
+from generator.sitefile.validation import is_valid
 
-# Whether the schema accepts a text at a path.
-Fits = Callable[[KeyPath, Any], bool]
+Found = Iterator[tuple[Finding, Proposal]]
 
-_VALUE_RULES = ("SG103", "SG104", "SG105", "SG106", "SG107")
 # Letters that look like digits and are typed in place of them.
 _FIGURES = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1"})
 _SWAPPED_AMONG = 6
@@ -50,61 +51,52 @@ class _Slip:
     is_guess: bool = False
 
 
-def near_misses(
-    document: Document, findings: Iterable[Finding], data: Mapping[str, Any], fits: Fits
-) -> list[Finding]:
-    """The findings, naming the one slip that keeps a value from being valid."""
-    found = list(findings)
-    found = _cut_by_comma(document, found, data, fits)
-    found = _entries_run_together(document, found, data, fits)
-    found = _swapped(found, data, fits)
-    found = [_entry_without_dash(document, finding, data, fits) for finding in found]
-    found = [_behind_a_sign(document, finding, fits) for finding in found]
-    return [_with_slip(document, finding, data, fits) for finding in found]
-
-
-def _behind_a_sign(document: Document, finding: Finding, fits: Fits) -> Finding:
+def behind_a_sign(faults: Faults) -> Found:
     """An empty key beside a comment: the comment is its value, or must be kept with the key."""
-    span = document.locate(finding.path, at_key=True) if finding.rule == "SG108" else None
-    line = _line(document, span) if span else ""
-    hidden = re.match(r": *(#+ *)(\S.*)", line[span.end_column :]) if span else None
-    if span is None or hidden is None:
-        return finding
-    value = hidden[2].split(" #")[0].strip()
-    if not fits(finding.path, Plain(value)):
-        return replace(finding, proposals=())
-    start = span.end_column + hidden.start(1)
-    sign = replace(span, column=start, end_column=span.end_column + hidden.end(1))
-    return replace(
-        finding,
-        message=f"the value of '{finding.path[-1]}' is a comment",
-        help=f"write '{finding.path[-1]}: {value}', or remove the line",
-        proposals=((Rewrite(sign, ""),),),
-        # The value may have been commented out on purpose.
-        unsafe=True,
-    )
+    for fault in faults.of("nullable"):
+        span = faults.document.locate(fault.path, at_key=True)
+        line = _line(faults.document, span) if span else ""
+        hidden = re.match(r": *(#+ *)(\S.*)", line[span.end_column :]) if span else None
+        if span is None or hidden is None:
+            continue
+        value = hidden[2].split(" #")[0].strip()
+        edit = (Replace(fault.path, Plain(value)),)
+        finding = replace(finding_of(fault, faults), proposals=())
+        if is_valid(fault.path, Plain(value)):
+            start = span.end_column + hidden.start(1)
+            sign = replace(span, column=start, end_column=span.end_column + hidden.end(1))
+            finding = replace(
+                finding,
+                message=f"the value of '{fault.path[-1]}' is a comment",
+                help=f"write '{fault.path[-1]}: {value}', or remove the line",
+                proposals=((Rewrite(sign, ""),),),
+                # The value may have been commented out on purpose.
+                unsafe=True,
+            )
+        yield finding, edit
 
 
-def _entry_without_dash(
-    document: Document, finding: Finding, data: Mapping[str, Any], fits: Fits
-) -> Finding:
+def entry_without_dash(faults: Faults) -> Found:
     """A mapping in place of a list: its only entry has lost its dash."""
-    value = value_at(data, finding.path)
-    is_mapping = finding.rule == "SG103" and isinstance(value, dict) and bool(value)
-    if not is_mapping or not fits(finding.path, [value]):
-        return finding
-    key = next(iter(value))
-    span = document.locate((*finding.path, key), at_key=True)
-    if span is None or span.column < _DASH or not _is_first(document, span):
-        return finding
-    place = replace(span, column=span.column - _DASH, end_line=span.line, end_column=span.column)
-    return replace(
-        finding,
-        message=f"the entry of '{finding.path[-1]}' has no '-'",
-        span=span,
-        help=f"write '- {key}: ...'",
-        proposals=((Rewrite(place, "- "),),),
-    )
+    for fault in faults.of("type"):
+        path, value = fault.path, value_at(faults.data, fault.path)
+        if not isinstance(value, dict) or not value or not is_valid(path, [value]):
+            continue
+        key = next(iter(value))
+        span = faults.document.locate((*path, key), at_key=True)
+        if span is None or span.column < _DASH or not _is_first(faults.document, span):
+            continue
+        place = replace(
+            span, column=span.column - _DASH, end_line=span.line, end_column=span.column
+        )
+        finding = replace(
+            finding_of(fault, faults),
+            message=f"the entry of '{path[-1]}' has no '-'",
+            span=span,
+            help=f"write '- {key}: ...'",
+            proposals=((Rewrite(place, "- "),),),
+        )
+        yield finding, (Replace(path, [value]),)
 
 
 _DASH = len("- ")
@@ -119,32 +111,34 @@ def _line(document: Document, span: Span) -> str:
     return document.file(span).text.split("\n")[span.line]
 
 
-def _is_of_value(finding: Finding) -> bool:
-    return finding.rule in _VALUE_RULES and not finding.at_key and bool(finding.path)
+_OF_VALUES = ("type", "allowed", "min", "max", "check_with", "minlength", "maxlength")
 
 
-def _with_slip(
-    document: Document, finding: Finding, data: Mapping[str, Any], fits: Fits
-) -> Finding:
-    value = value_at(data, finding.path)
-    if not _is_of_value(finding) or finding.proposals or not isinstance(value, str):
-        return finding
-    span = _own_span(document, finding.path, value)
-    if span is None:
-        return finding
-    for slip in _slips(value):
-        if fits(finding.path, Plain(slip.meant)):
-            first, last = span.column + slip.start, span.column + slip.end
-            place = replace(span, column=first, end_column=last)
-            edits: Proposal = (Rewrite(place, slip.text),)
-            return replace(finding, help=slip.help, proposals=() if slip.is_guess else (edits,))
-    return finding
+def _of_values(faults: Faults) -> list[Fault]:
+    """The faults of values, not of names."""
+    return [fault for fault in faults.of(*_OF_VALUES) if fault.path and not fault.of_name]
 
 
-def _own_span(document: Document, path: KeyPath, value: str) -> Span | None:
+def with_slip(faults: Faults) -> Found:
+    """A value that would be right without one wrong sign in it."""
+    for fault in _of_values(faults):
+        value, finding = value_at(faults.data, fault.path), finding_of(fault, faults)
+        span = None if finding.proposals else _own_span(faults.document, fault.path, value)
+        for slip in _slips(value) if span else ():
+            if span and is_valid(fault.path, Plain(slip.meant)):
+                first, last = span.column + slip.start, span.column + slip.end
+                place = replace(span, column=first, end_column=last)
+                edits: Proposal = (Rewrite(place, slip.text),)
+                proposals = () if slip.is_guess else (edits,)
+                finding = replace(finding, help=slip.help, proposals=proposals)
+                yield finding, (Replace(fault.path, Plain(slip.meant)),)
+                break
+
+
+def _own_span(document: Document, path: KeyPath, value: Any) -> Span | None:
     """The place of a text that is unquoted, on one line, and not shared by an alias."""
     span = document.locate(path)
-    if span is None or span.line != span.end_line:
+    if not isinstance(value, str) or span is None or span.line != span.end_line:
         return None
     written = _line(document, span)[span.column : span.end_column]
     return span if written == value else None
@@ -178,64 +172,50 @@ def _slips(value: str) -> Iterator[_Slip]:
         yield _Slip(near[0], f"write {near[0]}", 0, len(value), near[0])
 
 
-def _cut_by_comma(
-    document: Document, findings: list[Finding], data: Mapping[str, Any], fits: Fits
-) -> list[Finding]:
+def cut_by_comma(faults: Faults) -> Found:
     """In braces a comma ends a value: `0,33.0` is 0, and a key 33.0 without a value."""
-    by_path: dict[KeyPath, Finding] = {}
-    for unknown in findings:
-        path = unknown.path
-        if unknown.rule != "SG101" or value_at(data, path) not in ("", None):
-            continue
+    data, document = faults.data, faults.document
+    for path in (fault.path for fault in faults.of("unknown")):
         section = value_at(data, path[:-1])
         keys = list(section) if isinstance(section, dict) else []
-        before = keys[keys.index(path[-1]) - 1] if path[-1] in keys[1:] else ""
+        if value_at(data, path) not in ("", None) or path[-1] not in keys[1:]:
+            continue
+        before = keys[keys.index(path[-1]) - 1]
         first = (*path[:-1], before)
         start, end = document.locate(first), document.locate(path, at_key=True)
         if not start or not end or (start.file, start.line) != (end.file, end.line):
             continue
         signs = (".", "") if re.fullmatch("[0-9]{3}", str(path[-1])) else (".",)
         ways = [(f"{value_at(data, first)}{sign}{path[-1]}", sign) for sign in signs]
-        meant, sign = next((way for way in ways if fits(first, Plain(way[0]))), ("", ""))
-        if not meant:
-            continue
-        between = _line(document, start)[start.end_column : end.column]
-        if between.strip() == ",":
+        meant, sign = next((way for way in ways if is_valid(first, Plain(way[0]))), ("", ""))
+        if meant and _line(document, start)[start.end_column : end.column].strip() == ",":
             comma = replace(start, column=start.end_column, end_column=end.column)
-            by_path[path] = by_path[first] = Finding(
+            finding = reading_error(
                 "SG106",
-                unknown.severity,
                 f"'{before}: {value_at(data, first)}' is cut at the ',' after it",
                 first,
                 help=f"write '{before}: {meant}'",
                 proposals=((Rewrite(comma, sign),),),
-                stage=unknown.stage,
             )
-    rest = [finding for finding in findings if finding.path not in by_path]
-    return [*dict.fromkeys(by_path.values()), *rest] if by_path else findings
+            yield finding, (Remove(path), Replace(first, Plain(meant)))
 
 
-def _entries_run_together(
-    document: Document, findings: list[Finding], data: Mapping[str, Any], fits: Fits
-) -> list[Finding]:
+def run_together(faults: Faults) -> Found:
     """A list in which one entry is really two: the comma or the second one's dash is missing."""
-    made: dict[KeyPath, Finding] = {}
-    for finding in findings:
-        path = finding.path[:-1] if finding.rule == "SG106" else finding.path
-        entries = value_at(data, path)
-        if finding.rule not in ("SG106", "SG107") or path in made or not isinstance(entries, list):
+    for fault in faults.of("check_with", "minlength", "maxlength"):
+        path = fault.path[:-1] if fault.kind == "check_with" else fault.path
+        entries = value_at(faults.data, path)
+        if not isinstance(entries, list):
             continue
         at = next((i for i, v in enumerate(entries) if isinstance(v, str) and " " in v), None)
-        if at is None:
+        if at is None or len(words := [w.strip("'\"") for w in entries[at].split()]) != 2:
             continue
-        words = [word.strip("'\"") for word in entries[at].split()]
-        if len(words) == 2 and fits(path, [*entries[:at], *words, *entries[at + 1 :]]):
-            place = (*path, at)
-            parted = _comma(document, place, entries[at]) or _dash(document, place, words[1])
-            if parted:
-                made[path] = replace(parted, rule=finding.rule, severity=finding.severity)
-    rest = [f for f in findings if not any(f.path[: len(path)] == path for path in made)]
-    return [*made.values(), *rest] if made else findings
+        meant = [*entries[:at], *words, *entries[at + 1 :]]
+        place = (*path, at)
+        parted = _comma(faults.document, place, entries[at])
+        if parted := parted or _dash(faults.document, place, words[1]):
+            rule = "SG106" if fault.kind == "check_with" else "SG107"
+            yield replace(parted, rule=rule), (Replace(path, meant),)
 
 
 def _comma(document: Document, path: KeyPath, value: str) -> Finding | None:
@@ -273,35 +253,33 @@ def _dash(document: Document, path: KeyPath, word: str) -> Finding | None:
 
 
 def _parted(path: KeyPath, message: str, help_text: str, edit: Rewrite) -> Finding:
-    return Finding(
-        "", Severity.ERROR, message, path, help=help_text, proposals=((edit,),), stage=Stage.READING
-    )
+    return reading_error("", message, path, help=help_text, proposals=((edit,),))
 
 
-def _swapped(findings: list[Finding], data: Mapping[str, Any], fits: Fits) -> list[Finding]:
+def swapped(faults: Faults) -> Found:
     """Two values of one section or entry, each of which would be valid in place of the other."""
-    wrong: dict[KeyPath, list[Finding]] = {}
-    for finding in findings:
-        if _is_of_value(finding) and isinstance(value_at(data, finding.path), str):
-            wrong.setdefault(_entry(finding.path), []).append(finding)
+    wrong: dict[KeyPath, dict[KeyPath, Any]] = {}
+    by_path = {fault.path: fault for fault in _of_values(faults)}
+    for fault in _of_values(faults):
+        value = value_at(faults.data, fault.path)
+        if isinstance(value, str):
+            wrong.setdefault(_entry(fault.path), {})[fault.path] = value
     for of_one_entry in wrong.values():
         # If more is wrong than a slip or two, no swapped pair is the cause, and trying all pairs
         # takes quadratic time.
         if len(of_one_entry) > _SWAPPED_AMONG:
             continue
-        for one, other in combinations(sorted(of_one_entry, key=lambda f: len(f.path)), 2):
-            first, second = (value_at(data, f.path) for f in (one, other))
-            if one.path != other.path and fits(one.path, second) and fits(other.path, first):
-                key, its = one.path[-1], other.path[-1]
-                made = replace(
-                    one,
-                    message=f"'{key}' and '{its}' have each other's value",
-                    help=f"write '{key}: {second}' and '{its}: {first}'",
-                    related=(Related("the other one", other.path),),
-                    proposals=((_written(one.path, second), _written(other.path, first)),),
+        for one, other in combinations(sorted(of_one_entry, key=len), 2):
+            first, second = of_one_entry[one], of_one_entry[other]
+            if is_valid(one, second) and is_valid(other, first):
+                finding = replace(
+                    finding_of(by_path[one], faults),
+                    message=f"'{one[-1]}' and '{other[-1]}' have each other's value",
+                    help=f"write '{one[-1]}: {second}' and '{other[-1]}: {first}'",
+                    related=(Related("the other one", other),),
+                    proposals=((_written(one, second), _written(other, first)),),
                 )
-                return [made, *(f for f in findings if f not in (one, other))]
-    return findings
+                yield finding, (Replace(one, second), Replace(other, first))
 
 
 def _written(path: KeyPath, value: Any) -> Replace:

@@ -1,11 +1,10 @@
-"""Findings SG1xx, each from an error that Cerberus reports."""
+"""The finding of each fault by itself: what is wrong, and what to write."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-import cerberus
-
+from generator import catalogs
 from generator.diagnostics import (
     Add,
     Finding,
@@ -39,7 +38,8 @@ from generator.sitefile.key_rules import (
     smallest_value,
     types_of,
 )
-from generator.sitefile.mistakes import aliases
+from generator.sitefile.mistakes import other_words
+from generator.sitefile.mistakes.faults import Fault, Faults
 from generator.sitefile.mistakes.meanings import (
     in_plain_characters,
     json_text,
@@ -56,35 +56,42 @@ from generator.sitefile.text_types import TEXT_HELP, valid_text
 from generator.sitefile.typed_values import as_typed
 from generator.sitefile.validation import is_valid, takes
 
-UNKNOWN = cerberus.errors.UNKNOWN_FIELD.code
 
-REQUIRED = cerberus.errors.REQUIRED_FIELD.code
-DEPENDENCY = cerberus.errors.DEPENDENCIES_FIELD.code
-
-
-def finding_of(error: Any, path: KeyPath, data: Any) -> Finding:
-    """The finding of an error that Cerberus reports."""
-    if error.code == UNKNOWN:
-        return _unknown_key(error, path, value_at(data, path[:-1]))
-    if error.code == REQUIRED:
+def finding_of(fault: Fault, faults: Faults) -> Finding:
+    """The finding of a fault of the schema."""
+    data, path = faults.typed, fault.path
+    if fault.kind == "unknown":
+        return _unknown_key(fault, path, value_at(data, path[:-1]) or data)
+    if fault.kind == "required":
         return _missing_key(path, data)
-    if error.code == DEPENDENCY:
-        return _missing_other(path, str(error.constraint))
-    if error.rule == "excludes":
-        return _excluded(error, path, value_at(data, path[:-1]))
-    made = _BY_RULE.get(error.rule, _form_fault)(error, path)
+    if fault.kind == "dependencies":
+        return _missing_other(fault.beside, str(path[-1]))
+    if fault.kind == "excludes":
+        return _excluded(fault, value_at(data, path[:-1]))
+    made = _BY_RULE.get(fault.kind, _form_fault)(fault, path)
     if made.rule == "SG106" and rules_at(path).get("check_with") == "node_name":
-        made = _of_a_node(made, error.value, data)
-    return made if made.at_key else in_plain_characters(made, error.value)
+        made = _of_a_node(made, fault.value, data)
+    return made if made.at_key else in_plain_characters(made, fault.value)
 
 
-def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Finding:
+def guesses(fault: Fault, finding: Finding, faults: Faults) -> Iterator[Proposal]:
+    """The edits that may undo a fault: those of its finding, and keys with nearly its name."""
+    yield from finding.proposals
+    if fault.kind == "unknown" and not finding.proposals:
+        here = value_at(faults.data, fault.path[:-1]) or faults.data
+        free = [name for name in keys_at(fault.path[:-1]) if name not in here]
+        key = str(fault.path[-1])
+        near = [other_words.meant(key, free), *all_nearest(key, free)]
+        yield from renamings(fault.path, filter(None, near))
+
+
+def _unknown_key(fault: Fault, path: KeyPath, siblings: Collection[str]) -> Finding:
     every = keys_at(path[:-1])
     key = str(path[-1])
     # A key that is already present can't be meant, unless nothing else is close.
     known = [name for name in every if name not in siblings]
-    is_known = bool(aliases.meant(key, known) or misspelt(key, all_nearest(key, known)))
-    if (other := aliases.other_word(key)) and not is_known:
+    is_known = bool(other_words.meant(key, known) or misspelt(key, all_nearest(key, known)))
+    if (other := other_words.of(key)) and not is_known:
         return reading_error(
             other.rule,
             f"unknown key '{path[-1]}'",
@@ -93,33 +100,33 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
             help=other.help,
             proposals=removal(path) if other.is_needless else (),
         )
-    known = known if all_nearest(key, known) or aliases.meant(key, known) else every
-    meant = aliases.meant(key, known)
+    known = known if all_nearest(key, known) or other_words.meant(key, known) else every
+    meant = other_words.meant(key, known)
     others = [section_of(key, path[:-1]), *misspelt(key, all_nearest(key, known))]
-    if any(others) and not takes((*path[:-1], meant), error.value):
+    if any(others) and not takes((*path[:-1], meant), fault.value):
         meant = ""
-    meant = meant or _holding(path, known, error.value)
+    meant = meant or _holding(path, known, fault.value)
     near = [meant] if meant else all_nearest(key, known)
     if not meant and all(slips(key, name) > 1 for name in near):
-        near = _fitting(path, near, known, error.value)
+        near = _fitting(path, near, known, fault.value)
     near = [name for name in near if len(near) > 1 and name.startswith(key)] or near
     sure = [meant] if meant else misspelt(key, near)
     # If another section has exactly this key and accepts the value, it isn't a misspelled key that
     # would not accept it.
     home = "" if meant else section_of(key, path[:-1])
-    is_here = any(is_valid((*path[:-1], name), error.value) for name in sure)
-    home = "" if is_here or (near and not is_valid((home, key), error.value)) else home
+    is_here = any(is_valid((*path[:-1], name), fault.value) for name in sure)
+    home = "" if is_here or (near and not is_valid((home, key), fault.value)) else home
     around = "" if home or is_here else list_around(key, path)
     sure = [] if home or around else sure
     near = [] if home or around else near
-    belongs = takes((home, key), error.value) if home else False
+    belongs = takes((home, key), fault.value) if home else False
     under = f"write it under '{home}'" if home else around
     if home and not belongs:
         under = f"it belongs under '{home}', {example_of((home, key)) or 'with another value'}"
-    elsewhere = "" if near or not known else under or aliases.elsewhere(key)
+    elsewhere = "" if near or not known else under or other_words.elsewhere(key)
     if meant == "endpoints" and not is_here:
         near, sure, elsewhere = [], [], "write 'endpoints: [NODE:PORT, NODE:PORT]'"
-    several = several_meant((*path[:-1], near[0]), error.value) if near else ""
+    several = several_meant((*path[:-1], near[0]), fault.value) if near else ""
     sure = [] if several else sure
     help_text = several or (
         f"did you mean {listed(map(repr, near))}?"
@@ -132,7 +139,7 @@ def _unknown_key(error: Any, path: KeyPath, siblings: Collection[str]) -> Findin
         path,
         at_key=True,
         help=help_text,
-        proposals=_move(path, home, error) if belongs else renamings(path, sure),
+        proposals=_move(path, home, fault) if belongs else renamings(path, sure),
     )
 
 
@@ -167,13 +174,13 @@ def _choices(path: KeyPath) -> list[str]:
     return [str(word) for one in rules.get("allowed", ()) for word in (one, *also.get(one, ()))]
 
 
-def _move(path: KeyPath, home: str, error: Any) -> tuple[Proposal, ...]:
+def _move(path: KeyPath, home: str, fault: Fault) -> tuple[Proposal, ...]:
     """The proposal to move a key with its value to its section."""
     place = (*group_around(path, home), home, str(path[-1]))
     rules = rules_at(place)
     # The word 'auto' is read as a number that stands for it.
-    is_word = automatic(error.value, rules) is not None
-    value = str(error.value) if is_word else as_typed(error.value, rules)
+    is_word = automatic(fault.value, rules) is not None
+    value = str(fault.value) if is_word else as_typed(fault.value, rules)
     return ((Remove(path), Add(place, value)),)
 
 
@@ -189,25 +196,6 @@ def _missing_other(path: KeyPath, other: str) -> Finding:
     )
 
 
-def named_otherwise(path: KeyPath, wanted: str, value: Any) -> Finding:
-    """The finding of an unknown key, or of a wrong value, that is meant for a missing key."""
-    proposals = renamings(path, [wanted])
-    rules = rules_at((*path[:-1], wanted))
-    if isinstance(value, str) and not {"check_with", "allowed"} & rules.keys():
-        # Any text would do.
-        proposals = ()
-    return reading_error(
-        "SG101",
-        f"'{path[-1]}' is written, and '{wanted}' is missing"
-        if path[-1] in keys_at(path[:-1])
-        else f"unknown key '{path[-1]}', and '{wanted}' is missing",
-        path,
-        at_key=True,
-        help=f"did you mean '{wanted}'?",
-        proposals=proposals,
-    )
-
-
 def _missing_key(path: KeyPath, data: Any) -> Finding:
     key = str(path[-1])
     message = f"the key '{key}' is missing"
@@ -220,6 +208,8 @@ def _missing_key(path: KeyPath, data: Any) -> Finding:
         help_text = (
             f"write '{key}: N' from the model's config.json, as 'sparkgen describe-model' reads it"
         )
+    if path == ("engine", "version") and (known := _version_of_the_image(data)):
+        help_text = f"write 'version: {known}', as in the image"
     only = rules.get("allowed", ())
     return reading_error(
         "SG102",
@@ -231,17 +221,23 @@ def _missing_key(path: KeyPath, data: Any) -> Finding:
     )
 
 
-def _wrong_kind(error: Any, path: KeyPath) -> Finding:
-    types = types_of({"type": error.constraint})
+def _version_of_the_image(data: Any) -> str | None:
+    reference = value_at(data, ("engine", "image"))
+    known = catalogs.image(reference) if isinstance(reference, str) else None
+    return known.version if known else None
+
+
+def _wrong_kind(fault: Fault, path: KeyPath) -> Finding:
+    types = types_of({"type": fault.constraint})
     wanted = listed(KINDS[kind] for kind in types)
-    message = f"{quoted(path, error.value)} must be {wanted}"
+    message = f"{quoted(path, fault.value)} must be {wanted}"
     help_text, meant = (
-        meant_value(types, path, error.value)
-        or unwrapped(types, path, error.value)
-        or json_text(path, error.value)
-        or wrapped(path, error.value)
-        or listed_alone(types, path, error.value)
-        or one_of_several(types, path, error.value)
+        meant_value(types, path, fault.value)
+        or unwrapped(types, path, fault.value)
+        or json_text(path, fault.value)
+        or wrapped(path, fault.value)
+        or listed_alone(types, path, fault.value)
+        or one_of_several(types, path, fault.value)
         or (
             example_of(path),
             None,
@@ -249,11 +245,11 @@ def _wrong_kind(error: Any, path: KeyPath) -> Finding:
     )
     proposals = () if meant is None else replacements(path, [meant])
     # Another digit may be missing before the zero.
-    unsafe = isinstance(error.value, str) and bool(re.match("[+-]?0[0-9]", error.value))
+    unsafe = isinstance(fault.value, str) and bool(re.match("[+-]?0[0-9]", fault.value))
     return reading_error("SG103", message, path, help=help_text, proposals=proposals, unsafe=unsafe)
 
 
-def _empty(error: Any, path: KeyPath) -> Finding:
+def _empty(fault: Fault, path: KeyPath) -> Finding:
     subject = place_name(path)
     help_text = example_of(path)
     if not help_text and "boolean" in types_of(rules_at(path)):
@@ -272,32 +268,32 @@ def _empty(error: Any, path: KeyPath) -> Finding:
     )
 
 
-def _not_allowed(error: Any, path: KeyPath) -> Finding:
-    allowed = [str(choice) for choice in error.constraint]
+def _not_allowed(fault: Fault, path: KeyPath) -> Finding:
+    allowed = [str(choice) for choice in fault.constraint]
     choices = f"one of: {', '.join(allowed)}" if len(allowed) > 1 else f"write {allowed[0]}"
-    word = str(error.value)
-    meant = aliases.choice(word, allowed, rules_at(path).get("meta", {}).get("also", {}))
+    word = str(fault.value)
+    meant = other_words.choice(word, allowed, rules_at(path).get("meta", {}).get("also", {}))
     near = [meant] if meant else all_nearest(word, allowed)
     guess = f"did you mean {listed(map(repr, near))}?" if near else ""
     help_text = "; ".join(filter(None, (choices, guess)))
     sure = allowed if len(allowed) == 1 else [meant] if meant else misspelt(word, near)
     return reading_error(
         "SG104",
-        f"{quoted(path, error.value)} is not allowed",
+        f"{quoted(path, fault.value)} is not allowed",
         path,
         help=help_text,
-        proposals=replacements(path, [c for c in error.constraint if str(c) in sure]),
+        proposals=replacements(path, [c for c in fault.constraint if str(c) in sure]),
     )
 
 
-def _out_of_range(error: Any, path: KeyPath) -> Finding:
+def _out_of_range(fault: Fault, path: KeyPath) -> Finding:
     rules = rules_at(path)
     unit = rules.get("meta", {}).get("unit", "")
     bounds = f"{rules['min']} to {rules['max']}"
-    message = f"{quoted(path, error.value)} is out of range: {bounds}"
+    message = f"{quoted(path, fault.value)} is out of range: {bounds}"
     message += f" ({unit})" if unit else ""
-    if unit == "fraction" and rules["max"] < error.value < 100:
-        share = error.value / 100
+    if unit == "fraction" and rules["max"] < fault.value < 100:
+        share = fault.value / 100
         help_text = f"write {share:g}"
         return reading_error(
             "SG105", message, path, help=help_text, proposals=replacements(path, [share])
@@ -305,12 +301,12 @@ def _out_of_range(error: Any, path: KeyPath) -> Finding:
     return reading_error("SG105", message, path, help=example_of(path))
 
 
-def _wrong_length(error: Any, path: KeyPath) -> Finding:
-    rules, count = rules_at(path), len(error.value)
+def _wrong_length(fault: Fault, path: KeyPath) -> Finding:
+    rules, count = rules_at(path), len(fault.value)
     low, high = rules.get("minlength"), rules.get("maxlength")
     bounds = f"{low}" if low == high else f"{low} to {high}" if low else f"at most {high}"
     one, many = (
-        ("character", "characters") if isinstance(error.value, str) else ("entry", "entries")
+        ("character", "characters") if isinstance(fault.value, str) else ("entry", "entries")
     )
     message = (
         f"'{key_name(path)}' has {count or 'no'} {one if count == 1 else many}; it takes {bounds}"
@@ -318,9 +314,9 @@ def _wrong_length(error: Any, path: KeyPath) -> Finding:
     return reading_error("SG107", message, path, help=example_of(path))
 
 
-def _excluded(error: Any, path: KeyPath, siblings: Collection[str]) -> Finding:
-    others = types_of({"type": error.constraint})
-    other = next((key for key in others if key in siblings), others[0])
+def _excluded(fault: Fault, siblings: Any) -> Finding:
+    others = types_of({"type": fault.constraint})
+    path, other = fault.path, next((key for key in others if key in siblings), others[0])
     return reading_error(
         "SG109",
         f"'{path[-1]}' and '{other}' exclude each other",
@@ -332,19 +328,19 @@ def _excluded(error: Any, path: KeyPath, siblings: Collection[str]) -> Finding:
     )
 
 
-def _form_fault(error: Any, path: KeyPath) -> Finding:
-    is_key = "keysrules" in error.schema_path
+def _form_fault(fault: Fault, path: KeyPath) -> Finding:
+    is_key = fault.of_name
     if is_key:
         meant = meant_key(path)
-        message = f"the name '{path[-1]}' {error.info[0]}"
+        message = f"the name '{path[-1]}' {fault.reason}"
         help_text = f"write '{meant}'" if meant else ""
         proposals = renamings(path, filter(None, [meant]))
     else:
-        meant = valid_text(rules_at(path).get("check_with", ""), error.value)
-        message = f"{quoted(path, error.value)} {error.info[0]}"
+        meant = valid_text(rules_at(path).get("check_with", ""), fault.value)
+        message = f"{quoted(path, fault.value)} {fault.reason}"
         check = rules_at(path).get("check_with", "")
         help_text = f"write '{meant}'" if meant else example_of(path) or TEXT_HELP.get(check, "")
-        if meant and meant == f"{error.value}/24":
+        if meant and meant == f"{fault.value}/24":
             help_text += ", or with the prefix length that your network has"
         proposals = replacements(path, filter(None, [meant]))
     return reading_error("SG106", message, path, at_key=is_key, help=help_text, proposals=proposals)

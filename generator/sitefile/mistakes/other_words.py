@@ -157,6 +157,6 @@ def elsewhere(key: str) -> str:
     return f"write '{found}'" if found else ""
 
 
-def other_word(key: str) -> OtherWord | None:
+def of(key: str) -> OtherWord | None:
     """What to report about a key that is known from elsewhere."""
     return _KEYS.get(key.lower().replace("-", "_"))

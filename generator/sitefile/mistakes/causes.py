@@ -1,0 +1,154 @@
+"""From a document's faults to findings: each mistake once, at its place.
+
+What was meant is known by what would be right: each mistake of the table proposes edits, and the
+one after which most faults are gone shows the cause of all of them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from generator.diagnostics import Finding, KeyPath, Proposal, Related, reading_error
+from generator.records import record, replace
+from generator.sitefile.key_rules import rules_at
+from generator.sitefile.mistakes.faults import Fault, Faults
+from generator.sitefile.mistakes.single import finding_of, guesses
+from generator.sitefile.source import Document, value_at
+
+
+@record
+class Cause:
+    """A mistake, and the edit that undoes it: the faults that are gone then follow from it."""
+
+    finding: Finding
+    edit: Proposal
+
+
+_Explained = frozenset[tuple[str, KeyPath]]
+# Each edit is checked against the schema, and one of the text is read again.
+_MOST_CAUSES = 60
+_MOST_LINES = 20_000
+
+
+def no_mapping() -> Finding:
+    """The file contains a list or text."""
+    message = "a site file is a mapping of keys to values"
+    return reading_error("SG103", message, (), help="start with 'version: 1'")
+
+
+def findings(document: Document) -> tuple[list[Finding], frozenset[str]]:
+    """The findings about a document that is a mapping, with those of reading.
+
+    The second part are the sections with a fault, wherever its cause is.
+    """
+    faults = Faults(document)
+    wrong = [fault for fault in faults.all if not _is_replaced(fault, faults.data)]
+    faulty = frozenset(str(fault.path[0]) for fault in wrong)
+    left = {fault.key: fault for fault in wrong if not _is_said(fault, faults)}
+    found = []
+    causes = [*_causes(faults, left.values())] if left else []
+    while causes:
+        cause, explained = max(causes, key=lambda one: len(one[1] & left.keys()))
+        gone = explained & left.keys()
+        if not gone:
+            break
+        alike = [other for other, its in causes if its & left.keys() == gone]
+        found.append(_readings(cause, alike))
+        left = {key: fault for key, fault in left.items() if key not in gone}
+    found += [finding_of(fault, faults) for fault in left.values() if fault.kind != "twice"]
+    twice = [f for f in faults.twice if ("twice", f.path) in left]
+    read = [f for f in document.findings if f.rule != "SG003"]
+    return [*read, *twice, *_together(found)], faulty
+
+
+def _causes(faults: Faults, left: Iterable[Fault]) -> Iterator[tuple[Cause, _Explained]]:
+    """What may be the cause of several faults, in the order of the table; then of each alone."""
+    from generator.sitefile.mistakes.table import TABLE
+
+    most = max(4, min(_MOST_CAUSES, _MOST_LINES // len(faults.lines)))
+    known = [Cause(*one) for mistake in TABLE for one in mistake.find(faults)]
+    for fault in list(left)[:most]:
+        if fault.kind != "twice":
+            finding = finding_of(fault, faults)
+            known += [Cause(finding, edit) for edit in guesses(fault, finding, faults)]
+    for cause in known[:most]:
+        if explained := faults.explained_by(cause.edit):
+            yield cause, explained
+
+
+def _readings(cause: Cause, alike: Iterable[Cause]) -> Finding:
+    """The finding of a cause; if other edits of the same key do as well, a person chooses."""
+    own = cause.finding
+    others = [
+        one.finding
+        for one in alike
+        if one.finding.path == own.path
+        and one.finding.message == own.message
+        and one.finding.proposals != own.proposals
+    ]
+    proposals = own.proposals
+    for one in others:
+        proposals += tuple(edits for edits in one.proposals if edits not in proposals)
+    help_text = ", or ".join(dict.fromkeys(one.help for one in (own, *others)))
+    return replace(own, help=help_text, proposals=proposals)
+
+
+def _is_said(fault: Fault, faults: Faults) -> bool:
+    """Whether reading has said it: of a key that it left out, an empty one, or one with a tag."""
+    path, read = fault.path, faults.document.findings
+    tagged = {f.path for f in read if f.rule == "SG010"}
+    unread = {f.path[:-1] if f.rule == "SG004" else f.path for f in read if f.rule in _UNREAD}
+    if any(path[:end] in tagged for end in range(len(path) + 1)):
+        return True
+    if fault.kind in ("required", "dependencies"):
+        return path[:-1] in unread
+    return fault.kind == "nullable" and path in {f.path for f in faults.twice}
+
+
+def _is_replaced(fault: Fault, data: Any) -> bool:
+    """Whether another key stands in the place of a missing one."""
+    if fault.kind == "excludes":
+        return fault.constraint in _IN_PLACE_OF_BOTH
+    if fault.kind not in ("required", "dependencies"):
+        return False
+    here, key = value_at(data, fault.path[:-1]) or {}, fault.path[-1]
+    other = rules_at(fault.path).get("meta", {}).get("unless")
+    of_both = key in _OF_BOTH and any(one in here for one in _IN_PLACE_OF_BOTH)
+    return key in _IN_PLACE_OF_BOTH or of_both or (other is not None and other in here)
+
+
+# What may replace both a model and an engine.
+_IN_PLACE_OF_BOTH = ("groups", "like")
+_OF_BOTH = ("model", "engine")
+_UNREAD = ("SG004", "SG009")
+
+
+def _together(found: Iterable[Finding]) -> Iterator[Finding]:
+    """Findings of one kind, in the entries of one list or the keys of one mapping, as one."""
+    kinds: dict[Any, list[Finding]] = {}
+    for finding in found:
+        kinds.setdefault(_kind(finding), []).append(finding)
+    for first, *others in kinds.values():
+        yield _of_all(first, others) if others else first
+
+
+def _kind(finding: Finding) -> tuple[Any, ...]:
+    path: list[Any] = ["*" if isinstance(part, int) else part for part in finding.path]
+    words = re.sub(r"'[^']{0,200}'", "''", finding.message)
+    is_known = finding.rule == "SG106" or (finding.rule == "SG101" and bool(finding.proposals))
+    if finding.at_key and is_known and path:
+        path[-1] = "*"
+    words = finding.message if finding.rule == "SG102" else words
+    return finding.rule, tuple(path), words, len(finding.proposals), finding.unsafe
+
+
+def _of_all(first: Finding, others: list[Finding]) -> Finding:
+    count = f"{len(others)} more" if len(others) > 1 else "one more"
+    single = all(len(one.proposals) == 1 for one in (first, *others))
+    edits = tuple(edit for one in (first, *others) for edit in one.proposals[0]) if single else ()
+    return replace(
+        first,
+        message=f"{first.message}, and {count}",
+        related=(*first.related, *(Related("also", one.path) for one in others)),
+        proposals=(edits,) if single else (),
+    )

@@ -1,0 +1,410 @@
+"""Keys and blocks in the wrong place: under another key, in no section, or without a dash."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.flag_files import catalogs
+from generator.diagnostics import (
+    Add,
+    Finding,
+    KeyPath,
+    Proposal,
+    Remove,
+    Rename,
+    Replace,
+    Rewrite,
+    Span,
+    all_nearest,
+    misspelt,
+    reading_error,
+    renamings,
+)
+from generator.sitefile.key_rules import keys_at, place_name, rules_at, section_of, types_of
+from generator.sitefile.mistakes import other_words
+from generator.sitefile.mistakes.faults import Fault, Faults, typed_at
+from generator.sitefile.mistakes.slips import is_content, width
+from generator.sitefile.sections import GROUPS, SECTIONS
+from generator.sitefile.source import Plain, value_at
+from generator.sitefile.validation import is_valid, takes
+
+Found = Iterator[tuple[Finding, Proposal]]
+_MOST_KEYS = 40
+
+
+def _finding(rule: str, message: str, help_text: str, path: KeyPath, **more: Any) -> Finding:
+    return reading_error(rule, message, path, at_key=True, help=help_text, **more)
+
+
+def entry_without_dash(faults: Faults) -> Found:
+    """A list entry that has all keys of the next entry too: the dash between them is missing."""
+    for entry in dict.fromkeys(f.path[:2] for f in faults.twice if len(f.path) == 3):
+        own = [f for f in faults.twice if f.path[:2] == entry]
+        first = min((f.span for f in own if f.span), default=None)
+        data = faults.data.get(str(entry[0]))
+        if first is None or not isinstance(data, list) or not isinstance(entry[1], int):
+            continue
+        line = faults.lines[first.line]
+        key, before = line[first.column : first.end_column], line[: first.column]
+        is_first = key == next(iter(data[entry[1]])) and not before.strip() and len(before) > 1
+        if is_first and not _is_line_twice(faults.lines, first):
+            edits = (Rewrite(Span(first.line, first.column - 2, first.line, first.column), "- "),)
+            message = f"an entry of '{entry[0]}' without its '-'"
+            text, path = f"write '- {key}: ...'", (*entry, key)
+            yield _finding("SG003", message, text, path, span=first, proposals=(edits,)), edits
+
+
+def _is_line_twice(lines: list[str], span: Span) -> bool:
+    """Whether the same line appears above, so that it was copied by mistake."""
+    text = lines[span.line].strip()
+    # The first line of a block is the same in every entry.
+    return not text.endswith(":") and any(
+        line.strip().removeprefix("- ") == text for line in lines[: span.line]
+    )
+
+
+def dash_without_space(faults: Faults) -> Found:
+    """The only entry of a list, or one at the margin, whose dash became part of its first key."""
+    for section in SECTIONS:
+        own = faults.data.get(section)
+        first = str(next(iter(own), "")) if isinstance(own, dict) else ""
+        paths: list[KeyPath] = [(section, first)] if first.startswith("-") else []
+        if isinstance(own, list):
+            paths += [(key,) for key in faults.data if str(key).startswith("-")]
+        for path in paths:
+            key, span = str(path[-1])[1:], faults.document.locate(path, at_key=True)
+            if span and "list" in types_of(rules_at((section,))) and key in keys_at((section, 0)):
+                behind = Span(span.line, span.column + 1, span.line, span.column + 1)
+                edits = (Rewrite(behind, " "),)
+                yield (
+                    _finding(
+                        "SG101",
+                        "a '-' without a space after it",
+                        f"write '- {key}: ...'",
+                        (section,),
+                        span=span,
+                        proposals=(edits,),
+                    ),
+                    edits,
+                )
+
+
+def lost_head(faults: Faults) -> Found:
+    """Keys of a block whose own key is missing above them, so that they are another one's."""
+    if faults.document.parts:
+        # The order of lines shows what was meant, and a site of two files has no such order.
+        return
+    for mapping, keys in _by_mapping(faults).items():
+        for end in range(len(mapping), -1, -1):
+            around = mapping[:end]
+            here = value_at(faults.data, around) if around else faults.data
+            for head in keys_at(around) if isinstance(here, dict) else ():
+                own = [key for key in keys if _belongs(key, (*around, head), faults)]
+                if head not in here and _are_enough(own, (*around, head), faults):
+                    yield from _with_head(faults, mapping, own, around, head)
+
+
+def _by_mapping(faults: Faults) -> dict[KeyPath, list[str]]:
+    """The keys of each mapping that may belong elsewhere."""
+    found: dict[KeyPath, list[str]] = {}
+    paths = [*faults.strays, *(f.path for f in faults.of("allowed", "check_with") if f.path)]
+    for path in paths[:_MOST_KEYS]:
+        if isinstance(path[-1], str):
+            found.setdefault(path[:-1], []).append(path[-1])
+    return found
+
+
+def _entry_keys(path: KeyPath) -> dict[str, Any]:
+    """The rules of the keys in a mapping, or in a list's entries."""
+    rules = rules_at((*path, 0)) if "list" in types_of(rules_at(path)) else rules_at(path)
+    inner: dict[str, Any] = rules.get("schema", {})
+    return inner if "type" not in inner or isinstance(inner["type"], dict) else {}
+
+
+def _belongs(key: str, head: KeyPath, faults: Faults) -> bool:
+    if key in _entry_keys(head):
+        return True
+    if head[-2:] == ("engine", "args"):
+        return bool(_flag(key, head[:-2], faults))
+    return head[-1] == "env" and key.isupper()
+
+
+def _are_enough(keys: list[str], head: KeyPath, faults: Faults) -> bool:
+    """Whether keys make a block: all that it requires, several, or the only one that is lost."""
+    known = _entry_keys(head)
+    needed = {key for key, rules in known.items() if rules.get("required")}
+    if not keys or (needed and not needed <= {*keys} and len(keys) < 2):
+        return False
+    if needed or len(keys) > 1:
+        return True
+    lost = [name for name in SECTIONS if name not in faults.data]
+    wanted = [name for name in lost if rules_at((name,)).get("required")] or lost
+    return len(head) == 1 and wanted == [head[0]]
+
+
+def _with_head(
+    faults: Faults, mapping: KeyPath, keys: list[str], around: KeyPath, head: str
+) -> Found:
+    lines = faults.lines
+    spans = {
+        span.line: (span, key)
+        for key in keys
+        for span in (
+            faults.document.locate((*mapping, key), at_key=True),
+            *(f.span for f in faults.twice if f.path == (*mapping, key)),
+        )
+        if span and not lines[span.line][: span.column].strip(" -{")
+    }
+    beside = next(iter(value_at(faults.data, around) if around else faults.data), "")
+    margin = faults.document.locate((*around, beside), at_key=True)
+    if not spans or margin is None:
+        return
+    twice = [f.span.line for f in faults.twice if f.span and f.span.line in spans]
+    line = min(twice or spans)
+    span, key = spans[line]
+    edits: tuple[Rewrite, ...] = (
+        Rewrite(Span(line, 0, line, 0), f"{' ' * margin.column}{head}:\n"),
+    )
+    if mapping == around:
+        last = max(_end(lines, number) for number in spans)
+        inside = [n for n in range(line, last) if is_content(lines[n])]
+        # The first line gets both the key and its indentation.
+        edits = tuple(Rewrite(Span(n, 0, n, 0), "  ") for n in inside if n != line)
+        edits += (Rewrite(Span(line, 0, line, 0), f"{' ' * margin.column}{head}:\n  "),)
+    elif span.column < margin.column or (span.column == margin.column and "- " not in lines[line]):
+        return
+    finding = _finding(
+        "SG102",
+        f"the key '{head}' is missing above its content",
+        f"write '{head}:' on a line of its own before this one",
+        (*mapping, key),
+        span=Span(line, 0, line, 1),
+        proposals=(edits,),
+    )
+    yield finding, edits
+
+
+def outdented(faults: Faults) -> Found:
+    """Keys of an empty section, in the same column below it."""
+    for fault in faults.of("nullable"):
+        around, head = fault.path[:-1], str(fault.path[-1])
+        here = value_at(faults.data, around) if around else faults.data
+        keys = list(here) if isinstance(here, dict) else []
+        known = _entry_keys(fault.path)
+        at = keys.index(head) + 1 if head in keys else len(keys)
+        own = [
+            key for key in keys[at:] if _plain(key) in known or _belongs(key, fault.path, faults)
+        ]
+        own = [key for key in own if (*around, key) in faults.strays]
+        if not own or keys[at] != own[0]:
+            continue
+        places = [faults.document.locate((*around, key), at_key=True) for key in own]
+        spans = [span for span in places if span and not span.file]
+        numbers = [n for s in spans for n in range(s.line, _end(faults.lines, s.line))]
+        if not spans:
+            continue
+        edits = tuple(_indented(faults.lines, n) for n in dict.fromkeys(numbers))
+        message, text = (
+            f"'{own[0]}' is beside '{head}', not under it",
+            "indent the line by 2 spaces",
+        )
+        if own[0].startswith("-"):
+            message, text = "a '-' without a space after it", "write '- ' before every entry"
+        finding = _finding("SG101", message, text, fault.path, span=spans[0], proposals=(edits,))
+        yield finding, edits
+
+
+def _plain(key: str) -> str:
+    """The key, without a dash that has no space after it."""
+    return key.removeprefix("-")
+
+
+def _indented(lines: list[str], number: int) -> Rewrite:
+    """A line indented under its section: by two spaces, or after its dash by one."""
+    is_entry = re.match(r"-\S", lines[number]) is not None
+    return Rewrite(Span(number, int(is_entry), number, int(is_entry)), " " if is_entry else "  ")
+
+
+def _end(lines: list[str], first: int) -> int:
+    """The line after a key and its content."""
+    own, dash = width(lines[first]), "- " in lines[first][: width(lines[first]) + 2]
+    below = (n for n in range(first + 1, len(lines)) if is_content(lines[n]))
+    return next((n for n in below if width(lines[n]) <= own + 2 * dash), len(lines))
+
+
+def twice_nested(faults: Faults) -> Found:
+    """A block that stands under a key of its own name."""
+    for path in faults.strays:
+        inner = value_at(faults.data, path)
+        if len(path) > 1 and path[-1] == path[-2] and isinstance(inner, dict | list):
+            message = f"'{path[-1]}' is written twice, one below the other"
+            finding = _finding("SG101", message, f"remove one '{path[-1]}:'", path)
+            yield finding, (Replace(path[:-1], inner),)
+
+
+def nested(faults: Faults) -> Found:
+    """A key that is indented under another one, or written into an entry of a list."""
+    for path in faults.strays:
+        for end in range(len(path) - 2, -1, -1):
+            there = (*path[:end], path[-1])
+            around = value_at(faults.data, there[:-1]) if end else faults.data
+            if not isinstance(around, dict) or path[-1] not in keys_at(there[:-1]):
+                continue
+            value = value_at(faults.data, path)
+            if path[-1] in around or not takes(there, value):
+                continue
+            edits = _dedented(faults, path) if end == 0 else ()
+            column = f"write '{path[-1]}:' at the margin, and its lines below it"
+            text = column if end == 0 else f"write it beside '{path[end]}'"
+            message = f"'{path[-1]}' is under {place_name(path[:-1])}, not beside it"
+            proposals = (edits,) if edits else ()
+            move: Proposal = (Remove(path), Add(there, value))
+            yield _finding("SG101", message, text, path, proposals=proposals), move
+            break
+
+
+def _dedented(faults: Faults, path: KeyPath) -> tuple[Rewrite, ...]:
+    """A block moved to the margin, if nothing below it would change its place with it."""
+    span = faults.document.locate(path, at_key=True)
+    if span is None or span.file:
+        return ()
+    lines, column = faults.lines, span.column
+    end = _end(lines, span.line)
+    below = next((line for line in lines[end:] if is_content(line)), "")
+    if lines[span.line][:column].strip() or (below and width(below)):
+        return ()
+    inside = [n for n in range(span.line, end) if lines[n][:column].isspace()]
+    return tuple(Rewrite(Span(n, 0, n, column), "") for n in inside)
+
+
+def moved(faults: Faults) -> Found:
+    """A key that one mapping has needlessly, while another one that requires it has none."""
+    for path in faults.strays:
+        key = str(path[-1])
+        homes = [place for place, names in faults.missing.items() if key in names]
+        is_twice = faults.second(path) is not None
+        homes += [(s,) for s in SECTIONS if _lacks(faults, s, key, is_twice)]
+        for place in dict.fromkeys(home for home in homes if home != path[:-1] and home):
+            written = [value_at(faults.data, path), faults.second(path)]
+            for again, value in enumerate(written):
+                if value is None or not takes((*place, key), value):
+                    continue
+                there = (*place, key)
+                edits = (Remove(path, again=bool(again)), Add(there, typed_at(there, value)))
+                spans = [f.span for f in faults.twice if f.path == path]
+                shown = f"{key}: {value}" if isinstance(value, str) else key
+                whole = place_name(path[:-1]) if path[:-1] else "the site"
+                yield (
+                    _finding(
+                        "SG101",
+                        f"'{shown}' is under {whole}, and {place_name(place)} has no '{key}'",
+                        f"write it under {place_name(place)}",
+                        path,
+                        span=spans[0] if again and spans else None,
+                        proposals=(edits,),
+                    ),
+                    (edits[0], Add(there, value)),
+                )
+
+
+def _lacks(faults: Faults, section: str, key: str, is_twice: bool) -> bool:
+    """Whether a section may take a key: an empty one, or any if the key is written twice."""
+    own, rules = faults.data.get(section, ""), _entry_keys((section,)).get(key)
+    if section not in faults.data or rules is None:
+        return False
+    if own is None or (isinstance(own, Plain) and own.is_null):
+        return True
+    free = isinstance(own, dict) and key not in own and "source" not in own
+    return is_twice and free
+
+
+def of_the_engine(faults: Faults) -> Found:
+    """Flags of the engine, and variables, that are neither under 'args' nor under 'env'."""
+    groups = faults.data.get(GROUPS)
+    numbers = range(len(groups)) if isinstance(groups, list) else ()
+    arounds: list[KeyPath] = [*((GROUPS, number) for number in numbers), ()]
+    misnamed = {fault.path: fault for fault in faults.of("check_with") if fault.of_name}
+    for path in [*faults.strays, *misnamed][:_MOST_KEYS]:
+        if path[-2:-1] == ("args",):
+            continue
+        around = next(around for around in arounds if path[: len(around)] == around)
+        if not isinstance(value_at(faults.data, (*around, "engine")), dict):
+            continue
+        key, value = str(path[-1]), value_at(faults.data, path)
+        flag = _flag(key, around, faults, path[:-1])
+        name = flag or (key if _is_variable(key) else "")
+        home = "args" if flag else "env"
+        there = (*around, "engine", home, name)
+        if not name or value_at(faults.data, there) is not None:
+            continue
+        what = "a flag of the engine" if flag else "a variable"
+        under = f"under {place_name(path[:-1])}" if path[:-1] else "at the margin"
+        edits = (Remove(path), Add(there, typed_at(there, value)))
+        yield (
+            _finding(
+                "SG101",
+                f"'{key}' is {what}, {under}",
+                f"write '{name}' under '{home}' of 'engine'",
+                path,
+                proposals=(edits,) if is_valid(there, value) else (),
+            ),
+            (Remove(path), Add(there, value)) if is_valid(there, value) else (Remove(path),),
+        )
+
+
+def _is_variable(key: str) -> bool:
+    return re.fullmatch(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+", key) is not None
+
+
+def _flag(key: str, around: KeyPath, faults: Faults, place: KeyPath = ()) -> str:
+    """The flag that a key is, unless it is another name of a key at the place."""
+    engine = value_at(faults.data, (*around, "engine"))
+    engine_name, version = value_at(engine, ("name",)), value_at(engine, ("version",))
+    if engine_name not in ENGINE_TRAITS or not isinstance(version, str):
+        return ""
+    name, here = key.lstrip("-"), keys_at(place)
+    plain = name.replace("-", "_")
+    if not name.islower() or plain in here or other_words.meant(name, here):
+        return ""
+    if place and misspelt(plain, all_nearest(plain, here)):
+        return ""
+    if other_words.elsewhere(name) or other_words.of(name) or section_of(name, place):
+        return ""
+    known = catalogs(engine_name, version)
+    return name if known and known[0].find(name) else ""
+
+
+def named_otherwise(faults: Faults) -> Found:
+    """A missing key, and a key beside it that is unknown, or has a wrong value, and takes its."""
+    for place, names in faults.missing.items():
+        own = [f for f in faults.of("unknown", "type") if f.path[:-1] == place]
+        for fault in own[:_MOST_KEYS]:
+            for name in names:
+                if takes((*place, name), fault.value) and _may_be_named(fault, name):
+                    yield _named(fault, name), (Rename(fault.path, name),)
+
+
+def _named(fault: Fault, name: str) -> Finding:
+    rules, key = rules_at((*fault.path[:-1], name)), fault.path[-1]
+    # Any text would do.
+    is_open = isinstance(fault.value, str) and not {"check_with", "allowed"} & rules.keys()
+    message = f"unknown key '{key}', and '{name}' is missing"
+    if fault.kind != "unknown":
+        message = f"'{key}' is written, and '{name}' is missing"
+    proposals = () if is_open else renamings(fault.path, [name])
+    return _finding("SG101", message, f"did you mean '{name}'?", fault.path, proposals=proposals)
+
+
+def _may_be_named(fault: Fault, name: str) -> bool:
+    """Whether a key may be a missing one: it has its choice, or no meaning of its own."""
+    key, place = str(fault.path[-1]), fault.path[:-1]
+    if fault.kind != "unknown":
+        return True
+    if "allowed" in rules_at((*place, name)):
+        return is_valid((*place, name), fault.value)
+    known = keys_at(place)
+    near = misspelt(key, all_nearest(key, known))
+    is_near = any(takes((*place, one), fault.value) for one in near)
+    has_a_meaning = other_words.meant(key, known) or other_words.of(key) or section_of(key, place)
+    return not (is_near or has_a_meaning)

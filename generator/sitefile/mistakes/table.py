@@ -1,0 +1,66 @@
+"""What people get wrong in a site file, each kind with what it proposes.
+
+Where two edits explain the same faults, the first in the table is the cause.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from generator.diagnostics import Finding, Proposal
+from generator.records import record
+from generator.sitefile.mistakes import indentation, places, punctuation, values
+from generator.sitefile.mistakes.faults import Faults
+from generator.sitefile.mistakes.slips import Slip
+
+
+@record
+class Mistake:
+    """A kind of mistake in a text that is YAML, and what undoes it.
+
+    `find` looks for it among the faults; each finding comes with the edit that would show that it
+    is the cause.
+    """
+
+    name: str
+    proposes: str
+    find: Callable[[Faults], Iterator[tuple[Finding, Proposal]]]
+
+
+@record
+class SlipOfText:
+    """A kind of slip that makes a text invalid YAML; `find` gets the line where reading ended."""
+
+    name: str
+    proposes: str
+    find: Callable[[list[str], int], Iterator[Slip]]
+
+
+TABLE: Sequence[Mistake] = (
+    Mistake("a list's entry without its '-'", "the dash", places.entry_without_dash),
+    Mistake("a '-' without a space after it", "the space", places.dash_without_space),
+    Mistake("keys without the key above them", "the key above", places.lost_head),
+    Mistake("keys beside their empty section", "their indentation", places.outdented),
+    Mistake("a block under itself", "one of the two heads", places.twice_nested),
+    Mistake("a key under one that it belongs beside", "its place", places.nested),
+    Mistake("a key of another mapping, which lacks it", "its place", places.moved),
+    Mistake("flags and variables elsewhere", "'args' or 'env'", places.of_the_engine),
+    Mistake("a missing key under another name", "the name", places.named_otherwise),
+    Mistake("two values in each other's place", "the exchange", values.swapped),
+    Mistake("a value that a comma cuts in braces", "what joins it", values.cut_by_comma),
+    Mistake("two entries that run together", "a comma or a dash", values.run_together),
+    Mistake("a mapping that is a list's only entry", "its dash", values.entry_without_dash),
+    Mistake("a value that is commented out", "the value", values.behind_a_sign),
+    Mistake("a value with one wrong sign", "the value without it", values.with_slip),
+)
+
+SLIPS: Sequence[SlipOfText] = (
+    SlipOfText("a variable or flag as in a shell", "a colon", punctuation.assignments),
+    SlipOfText("a quote that is not closed", "the quote", punctuation.quotes),
+    SlipOfText("a key without its colon", "the colon", punctuation.colons),
+    SlipOfText("a text with ': ' in it", "quotes", punctuation.texts),
+    SlipOfText("a bracket that is not closed", "the bracket", punctuation.brackets),
+    SlipOfText("a comma that is missing", "the comma", punctuation.commas),
+    SlipOfText("tabs as indentation", "spaces", indentation.tabs),
+    SlipOfText("an entry without its dash, or the space after", "it", indentation.dashes),
+    SlipOfText("a section without its key", "the key", indentation.missing_section),
+    SlipOfText("a line in the wrong column", "another column", indentation.columns),
+)
