@@ -223,6 +223,26 @@ def test_svg_is_valid_xml_with_all_texts(site: Site) -> None:
         assert f"{cable_text(cable)}: {cable.a} to {cable.b}" in str(description.text)
 
 
+@each_site
+def test_ports_of_a_switch_are_told_apart(site: Site) -> None:
+    shown = [text.text for text in layout(site).texts if text.style == "port"]
+    found = [name for name in shown if name not in ("RJ45", "p0", "p1")]
+    assert len({*found}) == len(found)
+
+
+@each_site
+def test_pictures_fit_a_page(site: Site) -> None:
+    """Nodes without a switch are in rows of at most four."""
+    assert layout(site).width <= 1800
+
+
+def test_cut_label_of_a_group_is_below() -> None:
+    """A frame has as much room as its nodes; what does not fit is a line of its own."""
+    texts = {text.text for text in layout(SITES["gateway"]).texts}
+    assert "embed: qwen3-embedding-8b or gp\u2026" in texts
+    assert "embed: qwen3-embedding-8b or gpt-oss-20b" in texts
+
+
 def test_site_name_cannot_end_the_xml_comment() -> None:
     site = site_of(LAB_MESH.read_text().replace("name: lab-mesh", "name: a--b", 1))
     svg = cabling(site)
@@ -321,7 +341,7 @@ gpt-oss-20b: coder
 """
     assert drawing(site).endswith(f"\n\n{legend}")
     assert set(legend.splitlines()) <= {text.text for text in layout(site).texts}
-    assert "10.0.0.15, embed, gateway" in {text.text for text in layout(site).texts}
+    assert "10.0.0.15, gateway" in {text.text for text in layout(site).texts}
     ways = re.findall(r'^  gateway -\.->\|"(.*)"\| (\w+)$', graph(site), re.MULTILINE)
     assert ways == [
         ("assistant", "n0"),
@@ -334,20 +354,20 @@ gpt-oss-20b: coder
 def test_groups_of_a_graph() -> None:
     """A node is in one frame only: a group that overlaps another is a label with lines to nodes."""
     found = graph(SITES["groups-of-a-ring"]).splitlines()
-    start = found.index('  subgraph g0["a: of-a"]')
+    start = found.index('  subgraph g0["a: gpt-oss-20b as of-a"]')
     assert found[start : start + 12] == [
-        '  subgraph g0["a: of-a"]',
-        '    subgraph g1["b: of-b"]',
-        '      subgraph g4["c: of-c"]',
+        '  subgraph g0["a: gpt-oss-20b as of-a"]',
+        '    subgraph g1["b: gpt-oss-20b as of-b"]',
+        '      subgraph g4["c: gpt-oss-20b as of-c"]',
         "        n1",
         "      end",
         "      n0",
         "    end",
         "  end",
-        '  subgraph g2["d: of-d"]',
+        '  subgraph g2["d: gpt-oss-20b as of-d"]',
         "    n3 & n2",
         "  end",
-        '  g3(["e: of-e"]) -.- n1 & n2',
+        '  g3(["e: gpt-oss-20b as of-e"]) -.- n1 & n2',
     ]
 
 
@@ -358,9 +378,9 @@ def test_groups_of_a_text_diagram() -> None:
 
 
 PLAIN_GROUPS = """\
-                                +- e: of-e --------------------------------------------------+
-+- b: of-b --------------------------------------------------+
-+- a: of-a --------------------------------------------------+
+                                +- e: gpt-oss-20b as of-e -----------------------------------+
++- b: gpt-oss-20b as of-b -----------------------------------+
++- a: gpt-oss-20b as of-a -----------------------------------+
 """
 
 

@@ -60,9 +60,17 @@ def frames(spans: Sequence[Span], nodes: Sequence[Box]) -> Iterator[tuple[Box, T
 
 
 def label(parts: Sequence[Part]) -> str:
-    """The name of a group, and the models that it serves, one at a time."""
-    names = dict.fromkeys(part.model.served_name for part in parts)
-    return f"{parts[0].slot}: {' or '.join(names)}"
+    """The name of a group, and the models that it serves, one at a time, with their names."""
+    return f"{parts[0].slot}: {' or '.join(dict.fromkeys(map(_model, parts)))}"
+
+
+def _model(part: Part) -> str:
+    """A model's own name, and the one that clients request if neither it nor the group tells."""
+    model = part.model
+    own = (model.file or model.source).rstrip("/").rpartition("/")[2]
+    if own.lower() == model.served_name.lower():
+        return model.served_name
+    return own if model.served_name == part.group else f"{own} as {model.served_name}"
 
 
 def _runs(site: Site, nodes: Sequence[Node]) -> Iterator[tuple[int, int, str]]:

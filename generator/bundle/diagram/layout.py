@@ -1,16 +1,27 @@
 """Lays out the cabling of a site as a picture.
 
-Nodes that are connected directly are in a row, and each cable has a lane of its own below them.
+Nodes that are connected directly are in rows, and each cable has a lane of its own below them.
 Nodes on a switch are to its left and right. Each is seen from the back, where the ports are. Groups
 are frames around their nodes.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import ceil
 
 from generator.bundle.diagram import gateway
 from generator.bundle.diagram.frames import RIM, STRIP, Span, frames, label, levels, spans
-from generator.bundle.diagram.shapes import LIGHT, Badge, Box, Drawing, Line, Socket, Text, fitted
+from generator.bundle.diagram.shapes import (
+    LIGHT,
+    Badge,
+    Box,
+    Drawing,
+    Line,
+    Socket,
+    Text,
+    fitted,
+    width_of,
+)
 from generator.fabric.addressing import Cable, Port
 from generator.hardware import PORTS
 from generator.site import Node, Site
@@ -24,12 +35,14 @@ _SOCKET = (56, 28)
 _SOCKET_X = (78, 146)
 _RJ45 = Box(14, _PANEL, 44, _SOCKET[1])
 _PITCH = 340
+# Between two rows: the distance of cables at the side, and the room for the labels of these.
+_MOST_IN_A_ROW, _RISER, _BESIDE = 4, 24, 160
 _FIRST_LANE, _LANE = 40, 46
 _ABOVE, _BELOW = 7, 16
 _TEXT = 16
 _CELL = _NODE[1] + _FIRST_LANE
 _ZONE = 260
-_SWITCH = 210
+_SWITCH, _WIDEST_SWITCH = 210, 420
 _SWITCH_HEAD = 30
 _SWITCH_PORT = (8, 16)
 # The gap between the frame of a group and the label of the cable below it.
@@ -40,7 +53,7 @@ _NOTE = "Seen from the back: p0 is the left QSFP port, beside the RJ45; p1 is th
 
 def layout(site: Site) -> Drawing:
     """The picture of a site's cabling."""
-    return (_Switch(site) if site.switches else _Row(site)).drawing()
+    return (_Switch(site) if site.switches else _Rows(site)).drawing()
 
 
 def lanes(cables: Sequence[Cable], column: dict[Port, int]) -> list[Cable]:
@@ -96,16 +109,18 @@ class _Picture:
         self.lines: list[Line] = []
         self.badges: list[Badge] = []
         self.texts: list[Text] = []
+        # The labels of groups that do not fit on their frames.
+        self.cut: list[str] = []
 
     def finished(self, width: int, height: int) -> Drawing:
         title = f"{self.site.name}: how it is cabled"
-        gateway_lines = [
+        legend = [
             Text(line, _MARGIN, height - _FOOT + _TEXT * (index + 1), "small")
-            for index, line in enumerate(gateway.lines(self.site))
+            for index, line in enumerate((*gateway.lines(self.site), *dict.fromkeys(self.cut)))
         ]
-        height += _TEXT * len(gateway_lines)
+        height += _TEXT * len(legend)
         note = Text(_NOTE, _MARGIN, height - 16, "small", muted=True)
-        width = max(width, *(text.box.right + _MARGIN for text in (*gateway_lines, note)))
+        width = max(width, *(text.box.right + _MARGIN for text in (*legend, note)))
         room = width - 2 * _MARGIN
         return Drawing(
             title=title,
@@ -120,7 +135,7 @@ class _Picture:
             texts=(
                 Text(fitted(title, "title", room), _MARGIN, 34, "title"),
                 *self.texts,
-                *gateway_lines,
+                *legend,
                 note,
             ),
         )
@@ -128,9 +143,11 @@ class _Picture:
     def node(self, node: Node, x: int, y: int) -> Box:
         box = Box(x, y, *_NODE)
         room = _NODE[0] - 28
+        # The frames around it show its groups.
         details = [role(self.site, node), str(node.address)]
-        # There may be more groups than fit, and their frames show them anyway.
-        about = ", ".join(reversed(details) if self.site.groups else details)
+        if self.site.groups:
+            details = [details[1], *(["gateway"] if gateway.is_here(self.site, node) else ())]
+        about = ", ".join(details)
         self.frames.append(box)
         self.texts += [
             Text(fitted(node.name, "name", room), x + 14, y + 22, "name"),
@@ -144,9 +161,11 @@ class _Picture:
 
     def frame(self, spans: Sequence[Span], nodes: Sequence[Box]) -> None:
         """Draw the frames of the groups in one row or column."""
-        for box, text in frames(spans, nodes):
+        for span, (box, text) in zip(spans, frames(spans, nodes), strict=True):
             self.groups.append(box)
             self.texts.append(text)
+            if text.text != span.label:
+                self.cut.append(span.label)
 
     def badge(self, cable: Cable, x: int, top: int) -> None:
         box = Box(x - 13, top + 5, 26, 18)
@@ -176,45 +195,110 @@ def _description(site: Site) -> str:
     return ". ".join([_NOTE.rstrip("."), *cables, *groups, *gateway.lines(site)]) + "."
 
 
-class _Row(_Picture):
-    """Nodes side by side, cables in lanes below."""
+class _Rows(_Picture):
+    """Nodes side by side in rows, with the lanes of their cables below each row.
+
+    A cable between two rows has a lane in both, and passes what is between them at the side.
+    """
 
     def __init__(self, site: Site) -> None:
-        super().__init__(site, site.nodes)
-        self.top = _HEAD + self.above
-        self.first_lane = self.top + _CELL + self.below
+        self.rows = _rows(site)
+        super().__init__(site, *self.rows)
+        row = {node.name: index for index, nodes in enumerate(self.rows) for node in nodes}
+        between = [c for c in site.cables if len({row[port.node] for port in c.ports}) > 1]
+        room = _RISER * len(between) + _BESIDE if between else 0
+        self.left = _MARGIN + self.aside + room
+        self.width = 2 * self.left + (len(self.rows[0]) - 1) * _PITCH + _NODE[0]
+        self.open: dict[int, tuple[tuple[int, int], ...]] = {}
+        place = {node.name: nodes.index(node) for nodes in self.rows for node in nodes}
+        self.riser = {
+            cable.number: self._riser(index, sum(place[port.node] for port in cable.ports))
+            for index, cable in enumerate(between)
+        }
+
+    def _riser(self, index: int, places: int) -> int:
+        """Where a cable passes rows: at the side that is nearer to both of its ends."""
+        x = _MARGIN + index * _RISER
+        return x if places < len(self.rows[0]) - 1 else self.width - x
 
     def drawing(self) -> Drawing:
-        left = _MARGIN + self.aside
-        boxes = {
-            node.name: self.node(node, left + index * _PITCH, self.top)
-            for index, node in enumerate(self.site.nodes)
-        }
-        self.frame(self.spans[0], list(boxes.values()))
-        column = {
-            Port(name, port): box.x + _SOCKET_X[port] + _SOCKET[0] // 2
-            for name, box in boxes.items()
-            for port in PORTS
-        }
-        ordered = lanes(self.site.cables, column)
-        for index, cable in enumerate(ordered):
-            deeper = [column[port] for other in ordered[index + 1 :] for port in other.ports]
-            y = self.first_lane + index * _LANE
-            self._cable(cable, [column[port] for port in cable.ports], y, deeper)
-        width = 2 * left + (len(boxes) - 1) * _PITCH + _NODE[0]
-        return self.finished(width, self.first_lane + len(ordered) * _LANE + _FOOT)
+        top = _HEAD
+        frames: dict[str, Box] = {}
+        for nodes, groups in zip(self.rows, self.spans, strict=True):
+            top += self.above
+            boxes = [self.node(node, self._x(nodes, i), top) for i, node in enumerate(nodes)]
+            self.frame(groups, boxes)
+            column = {
+                Port(node.name, port): box.x + _SOCKET_X[port] + _SOCKET[0] // 2
+                for node, box in zip(nodes, boxes, strict=True)
+                for port in PORTS
+            }
+            frames |= dict(zip((node.name for node in nodes), boxes, strict=True))
+            first = top + _CELL + self.below
+            top = first + self._cables(column, top, first) * _LANE
+        self.frames = [frames[node.name] for node in self.site.nodes]
+        return self.finished(self.width, top + _FOOT)
 
-    def _cable(self, cable: Cable, ends: Sequence[int], y: int, deeper: Sequence[int]) -> None:
+    def _x(self, nodes: Sequence[Node], index: int) -> int:
+        """A row that continues the one above is as far to the right as that."""
+        continues = self.rows.index(nodes) > 0 and nodes[0].rank > nodes[-1].rank
+        first = len(self.rows[0]) - len(nodes) if continues else 0
+        return self.left + (first + index) * _PITCH
+
+    def _cables(self, column: dict[Port, int], top: int, first: int) -> int:
+        """Draw the cables of a row, those to other rows in the deepest lanes; return how many."""
+        cables = self.site.cables
+        here = {c.number: sorted(column[p] for p in c.ports if p in column) for c in cables}
+        own = lanes([c for c in cables if len(here[c.number]) > 1], column)
+        others = [c for c in cables if len(here[c.number]) == 1]
+        ordered = [*own, *others]
+        for index, cable in enumerate(ordered):
+            y, ends = first + index * _LANE, here[cable.number]
+            deeper = [x for other in ordered[index + 1 :] for x in here[other.number]]
+            self._cable(cable, ends, top, y, deeper)
+        return len(ordered)
+
+    def _cable(
+        self, cable: Cable, ends: Sequence[int], top: int, y: int, deeper: Sequence[int]
+    ) -> None:
         """Draw a cable from port to port along a lane, with a label where nothing crosses."""
-        left, right = min(ends), max(ends)
-        port, bottom = self.top + _PANEL + _SOCKET[1], self.top + _NODE[1]
-        points = ((left, port), (left, y), (right, y), (right, port))
-        self.lines.append(Line(points, _color(cable.number)))
-        for x in (left, right):
-            self.badge(cable, x, bottom)
-        stops = sorted({left, right, *(x for x in deeper if left < x < right)})
-        start, end = max(pairwise(stops), key=lambda gap: gap[1] - gap[0])
-        self.label(cable, (start + end) // 2, y, end - start - 20)
+        port = top + _PANEL + _SOCKET[1]
+        for x in ends:
+            self.badge(cable, x, top + _NODE[1])
+        there = ends[1] if len(ends) > 1 else self.riser[cable.number]
+        begun = self.open.pop(cable.number, ())
+        points = ((ends[0], port), (ends[0], y), (there, y))
+        if len(ends) == 1 and not begun:
+            self.open[cable.number] = points
+        else:
+            whole = (*begun, *points[::-1]) if begun else (*points, (there, port))
+            self.lines.append(Line(whole, _color(cable.number)))
+        if not begun:
+            left, right = sorted((ends[0], there))
+            stops = sorted({left, right, *(x for x in deeper if left < x < right)})
+            start, end = max(pairwise(stops), key=lambda gap: gap[1] - gap[0])
+            self.label(cable, (start + end) // 2, y, end - start - 20)
+
+
+def _rows(site: Site) -> tuple[tuple[Node, ...], ...]:
+    """At most four nodes a row, with few cables between rows.
+
+    A row runs backwards if a cable joins its first node to the end of the row above.
+    """
+    joined = [{port.node for port in cable.ports} for cable in site.cables]
+    even = ceil(len(site.nodes) / ceil(len(site.nodes) / _MOST_IN_A_ROW))
+    size = min((even, _MOST_IN_A_ROW), key=lambda size: _cut(site.nodes, size, joined))
+    rows = [site.nodes[first : first + size] for first in range(0, len(site.nodes), size)]
+    for index in range(1, len(rows)):
+        if {rows[index - 1][-1].name, rows[index][0].name} in joined:
+            rows[index] = rows[index][::-1]
+    return tuple(rows)
+
+
+def _cut(nodes: Sequence[Node], size: int, joined: Sequence[set[str]]) -> int:
+    """How many cables are between two rows of this size."""
+    row = {node.name: index // size for index, node in enumerate(nodes)}
+    return sum(len({row[name] for name in names}) > 1 for names in joined)
 
 
 class _Switch(_Picture):
@@ -226,6 +310,8 @@ class _Switch(_Picture):
         super().__init__(site, *self.columns)
         self.zone = _ZONE + self.aside
         self.switch_head = max(_SWITCH_HEAD, self.above)
+        longest = max(width_of(self._port_name(cable), "port") for cable in site.cables)
+        self.width = min(max(_SWITCH, 2 * (longest + _SWITCH_PORT[0] + 14)), _WIDEST_SWITCH)
 
     def drawing(self) -> Drawing:
         cables = {node.name: self._cables(node) for node in self.site.nodes}
@@ -233,9 +319,9 @@ class _Switch(_Picture):
         cell = room + max(map(len, cables.values())) * _LANE
         left = _MARGIN + self.aside
         height = self.switch_head + len(self.columns[0]) * cell
-        switch = Box(left + _NODE[0] + self.zone, _HEAD, _SWITCH, height)
+        switch = Box(left + _NODE[0] + self.zone, _HEAD, self.width, height)
         self.frames.append(switch)
-        title = fitted(", ".join(self.site.switches), "name", _SWITCH - 28)
+        title = fitted(", ".join(self.site.switches), "name", self.width - 28)
         self.texts.append(Text(title, switch.center, _HEAD + 22, "name", "middle"))
         for x, nodes, groups in zip(
             (left, switch.right + self.zone), self.columns, self.spans, strict=True
@@ -266,11 +352,15 @@ class _Switch(_Picture):
             self.label(cable, (near + side) // 2, y, _ZONE - 20)
             self._switch_port(cable, side, y, on_left)
 
+    def _port_name(self, cable: Cable) -> str:
+        """The port of the switch, with the name of the switch if there are several."""
+        return str(cable.b if len(self.site.switches) > 1 else cable.b.port)
+
     def _switch_port(self, cable: Cable, side: int, y: int, on_left: bool) -> None:
         width, height = _SWITCH_PORT
         place = Box(side if on_left else side - width, y - height // 2, width, height)
         self.sockets.append(Socket(place, _color(cable.number)))
-        name = str(cable.b if len(self.site.switches) > 1 else cable.b.port)
-        shown = fitted(name, "port", _SWITCH // 2 - width - 14)
+        room = self.width // 2 - width - 14
+        shown = fitted(self._port_name(cable), "port", room, at_start=True)
         x = place.right + 6 if on_left else place.x - 6
         self.texts.append(Text(shown, x, y + 4, "port", "start" if on_left else "end"))

@@ -164,10 +164,10 @@ def width_of(text: str, style: Style) -> int:
     return round(em * SIZES[style])
 
 
-def fitted(text: str, style: Style, room: int) -> str:
-    """The text, truncated if there is not enough room."""
+def fitted(text: str, style: Style, room: int, at_start: bool = False) -> str:
+    """The text, truncated if there is not enough room; at its start if its end tells it apart."""
     if width_of(text, style) <= room:
         return text
     while text and width_of(text + "\u2026", style) > room:
-        text = text[:-1]
-    return text.rstrip() + "\u2026"
+        text = text[1:] if at_start else text[:-1]
+    return "\u2026" + text.lstrip() if at_start else text.rstrip() + "\u2026"
