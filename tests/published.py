@@ -6,20 +6,18 @@ Each has its source and a tolerance: how far ours may be off, as a fraction.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil
-from statistics import median
 from typing import Any
 
 from declared import a_model, an_engine, some_nodes
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.fit import formulas
+from generator.fit import formulas, parts
 from generator.fit.assessment import Fit, NodeMemory, assess
 from generator.fit.caches import Cache, Split, cache
 from generator.fit.complete import complete
 from generator.fit.formulas import CACHED, GB, GIB
 from generator.fit.kinds import count_kinds
-from generator.fit.parts import parts
 from generator.fit.requested import element_bytes, requested
 from generator.models.architecture import GATED_DELTA, Recurrent, Shape, known_shape
 from generator.records import replace
@@ -127,12 +125,11 @@ DUAL_SGLANG = "https://github.com/MiaAI-Lab/Qwen3.8-Flash-Next-Dual-DGX-Sparks/i
 ONE_IN_A_FILE = "https://github.com/blazux/qwen3.8-Flash-DGX/issues"
 A_BLOG = "a blog about DeepSeek-V4-Flash on two Sparks, 2026, rounded"
 
-WEIGHTS, UNIFORM, MIXED, ROOM, ALL = (
+WEIGHTS, UNIFORM, MIXED, ROOM = (
     "weights",
     "KV cache, uniform",
     "KV cache, of several kinds",
     "room for the cache",
-    "all",
 )
 
 
@@ -1881,60 +1878,8 @@ RUNS = (
 
 def parameters(name: str) -> float:
     """Parameters of a model, as summed up by the formulas."""
-    shape = known_shape_of(name)
-    whole = complete(shape)
+    whole = complete(known_shape_of(name))
     assert whole
-    part = parts(whole)
-    assert part
-    kinds = count_kinds(shape, 0, shape.layers)
-    tables = whole.hidden_size * whole.vocab_size * (1 if shape.tied_embeddings else 2)
-    return (
-        tables
-        + kinds.attention * part.attention.all
-        + kinds.sliding * part.window.all
-        + kinds.recurrent * part.recurrent
-        + kinds.dense * part.dense
-        + kinds.experts * (part.shared + part.router + part.experts)
-    )
-
-
-def agreement() -> dict[str, tuple[int, float, float, float]]:
-    """By kind and overall: number of figures, median error, and the shares within 3 and 10 %."""
-    by_kind: dict[str, list[float]] = {}
-    for figure in FIGURES:
-        for kind in (figure.kind, ALL):
-            by_kind.setdefault(kind, []).append(abs(figure.difference))
-    return {
-        kind: (
-            len(errors),
-            median(errors),
-            sum(error <= 0.03 for error in errors) / len(errors),
-            sum(error <= 0.1 for error in errors) / len(errors),
-        )
-        for kind, errors in sorted(by_kind.items(), key=lambda item: item[0] == ALL)
-    }
-
-
-def markdown() -> str:
-    """The table as it appears in schemas/README.md."""
-    lines = [
-        "| Kind | Figures | Median error | Within 3 % | Within 10 % |",
-        "|---|---|---|---|---|",
-    ]
-    for kind, (count, middle, three, ten) in agreement().items():
-        lines.append(f"| {kind} | {count} | {middle:.1%} | {three:.0%} | {ten:.0%} |")
-    lines += ["", "| What | Published | Computed | Difference |", "|---|---|---|---|"]
-    for figure in FIGURES:
-        published = f"{figure.published:.4g} {figure.unit}".strip()
-        if figure.source.startswith("http"):
-            published = f"[{published}]({figure.source})"
-        else:
-            published = f"{published}, {figure.source}"
-        ours = f"{figure.ours():.4g} {figure.unit}".strip()
-        lines.append(f"| {figure.what} | {published} | {ours} | {figure.difference:+.1%} |")
-    lines += ["", "| Can't be computed | Published | Missing information |"]
-    lines.append("|---|---|---|")
-    for unknown in UNKNOWN:
-        published = f"[{unknown.published}]({unknown.source})"
-        lines.append(f"| {unknown.what} | {published} | {', '.join(unknown.missing)} |")
-    return "\n".join(lines) + "\n"
+    found = parts.parameters(whole)
+    assert found
+    return found[0]

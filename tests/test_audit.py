@@ -167,7 +167,7 @@ CASES: dict[str, tuple[list[Machine], list[str]]] = {
                 [serve(*OSS, "--gpu-memory-utilization", "0.95", "--host", "0.0.0.0")],
             )
         ],
-        ["SG523", "SG701"],
+        ["SG524", "SG701"],
     ),
     "gid": (pair(LEFT, (*LEFT_ENV, "NCCL_IB_GID_INDEX=3"), *OSS), ["SG419"]),
     # A key on the command line.

@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 from documents import PATHS, Workplace, blocks, console, same, text_of
+from evidence_report import markdown
 from make_command_reference import EXITS, page
 from make_comment_picture import drawn
-from published import markdown
 
 from generator.cli import COMMANDS
 from generator.resources import ROOT
@@ -51,7 +51,7 @@ def test_command_reference_is_fresh(update: bool) -> None:
 
 
 @pytest.mark.golden
-def test_table_of_published_figures_is_fresh(update: bool) -> None:
+def test_table_of_held_out_figures_is_fresh(update: bool) -> None:
     path = ROOT / "schemas/README.md"
     text = path.read_text(encoding="utf-8")
     head, _ = markdown().split("\n", 1)
@@ -60,7 +60,7 @@ def test_table_of_published_figures_is_fresh(update: bool) -> None:
     if update:
         path.write_text(text.replace(table[0], markdown()), encoding="utf-8")
     else:
-        assert table[0] == markdown(), "the table is that of published.markdown()"
+        assert table[0] == markdown(), "the table is that of evidence_report.markdown()"
 
 
 @pytest.mark.golden

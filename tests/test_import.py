@@ -294,7 +294,7 @@ FILES: dict[str, tuple[list[str], dict[str, Any], list[str]]] = {
             "engine.parallel": {"tensor": 2},
             "engine.args": {"compilation-config.mode": 0, "max-modl-len": 4096},
         },
-        ["SG701", "SG523", "SG632", "SG419"],
+        ["SG701", "SG524", "SG632", "SG419"],
     ),
     "a recipe with its settings": (
         ["recipe.yaml", "cluster.env"],

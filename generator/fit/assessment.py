@@ -11,10 +11,11 @@ from generator.catalogs.versions import release
 from generator.fit import formulas
 from generator.fit.beside import Beside, beside
 from generator.fit.caches import Cache
-from generator.fit.complete import complete, lacking
+from generator.fit.complete import CompleteShape, complete, lacking
 from generator.fit.demand import Demand, Layout, Weights, demands
-from generator.fit.doubt import doubt_bytes, excess_gib, reserve_is_unknown
+from generator.fit.doubt import Doubt, doubt, excess_gib, reserve_is_unknown
 from generator.fit.formulas import GB, GIB, WIDE
+from generator.fit.parts import parameters
 from generator.fit.requested import (
     Requested,
     element_bytes,
@@ -24,6 +25,7 @@ from generator.fit.requested import (
     sequences,
     share_bytes,
 )
+from generator.fit.speed import Speed, decode, prefill
 from generator.hardware import NEWER_VISIBLE_GIB
 from generator.models.architecture import Shape, known_checkpoint, shape
 from generator.origin import Origin
@@ -37,8 +39,9 @@ from generator.sitefile.declaration import (
 )
 
 # "fits newer": in the memory of a node that newer releases report, but not in that of early ones.
-# "may not fit": by less than computed and measured reserves are known to differ.
-State = Literal["fits", "fits newer", "may not fit", "does not fit", "unknown"]
+# "can't tell": within the interval in which published starts lie, or as near to the limit as two
+# starts differ.
+State = Literal["fits", "fits newer", "can't tell", "does not fit", "unknown"]
 
 # Estimates are off by a few percent, and an engine that runs out of memory takes the node down.
 TIGHT = 0.05
@@ -54,8 +57,8 @@ class NodeMemory:
     sequences of the requested length take, `kv_one` what a single one takes, `headroom` what is
     left beside the sequences that must have room (negative if they don't). `beside` is what the
     engine takes at the start beside its share, `filled` what it may take while it serves, and
-    `system` what is left to the system before that. `doubt` is by how much the room may be larger
-    than computed.
+    `system` what is left to the system before that. The room may be smaller than computed by
+    `less`, and larger by `doubt`.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -81,12 +84,18 @@ class NodeMemory:
     doubt_gib: float
     beside_gib: float = 0.0
     filled_gib: float = 0.0
+    less_gib: float = 0.0
 
     @property
     def reserve_gib(self) -> float:
         """Activations, graphs, runtime and NCCL buffers, and the measured correction."""
         computed = self.activations_gib + self.graphs_gib + self.runtime_gib + self.nccl_gib
         return computed + self.correction_gib
+
+    @property
+    def left_gib(self) -> float:
+        """What the room has beside all requested sequences; negative if they don't fit at once."""
+        return round(self.kv_room_gib - self.kv_requested_gib, 2)
 
 
 @record
@@ -104,13 +113,14 @@ class Fit:
     means that the reserve is that of a release, since nobody knows the build's; `excess_gib` is the
     part of the reserve that others' logs show but no formula explains. `ceiling_tokens_s` is what
     memory bandwidth allows one sequence with an empty cache, and `ceiling_full_tokens_s` with a
-    full one: estimates, and measured speeds lie on both sides. `files_gb` is the size of files of
-    the model and its draft, in units of 1e9 bytes. `missing` names what isn't known. A node whose
-    memory was not measured is judged by both of its known counts, and all figures are for the lower
-    one; it is `tight` by both. `found` has what was determined for 'auto'. `beside` is what the
-    engine takes beside its share; `is_pinned`: the site gives the size of the KV cache, which
-    decides, and not the share. `shares` says how the engine divides its
-    room among pools, `pool_tokens` how many tokens that room holds if it is counted in tokens.
+    full one. `decode` is the speed of one sequence with an empty cache, `decode_full` with a full
+    one, and `prefill` that of reading its prompt; None without evidence. `files_gb` is the size of
+    files of the model and its draft, in units of 1e9 bytes. `missing` names what isn't known. A
+    node whose memory was not measured is judged by both of its known counts, and all figures are
+    for the lower one; it is `tight` by both. `found` has what was determined for 'auto'. `beside`
+    is what the engine takes beside its share; `is_pinned`: the site gives the size of the KV cache,
+    which decides, and not the share. `shares` says how the engine divides its room among pools,
+    `pool_tokens` how many tokens that room holds if it is counted in tokens.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -141,6 +151,9 @@ class Fit:
     is_own_build: bool = False
     excess_gib: float = 0.0
     by_the_engine: tuple[str, ...] = ()
+    decode: Speed | None = None
+    decode_full: Speed | None = None
+    prefill: Speed | None = None
 
     @property
     def has_margin(self) -> bool:
@@ -187,11 +200,11 @@ def assess(
     found = demands(whole, weights, layout, wanted, (model.correction_gib or excess) * GIB)
     if weights.draft or weights.tables:
         counted = {}
-    fit = _fit(nodes, model, engine, known, wanted, weights, found, counted)
+    fit = _fit(nodes, model, engine, known, whole, wanted, weights, found, counted)
     if fit.has_margin or all(node.measured for node in nodes):
         return fit
     newer = [_with_newer_memory(node) for node in nodes]
-    other = _fit(newer, model, engine, known, wanted, weights, found, counted)
+    other = _fit(newer, model, engine, known, whole, wanted, weights, found, counted)
     if fit.state == "fits":
         return replace(fit, tight=other.tight)
     return replace(fit, state="fits newer" if other.state == "fits" else other.state)
@@ -221,25 +234,27 @@ def _fit(
     model: DeclaredModel,
     engine: DeclaredEngine,
     known: Shape,
+    whole: CompleteShape,
     wanted: Requested,
     weights: Weights,
     found: list[Demand],
     counted: Mapping[str, int],
 ) -> Fit:
-    doubts = [doubt_bytes(model, engine, demand) for demand in found]
+    doubts = [doubt(model, engine, demand) for demand in found]
     more = beside(model, engine)
     ranks = [
         _Rank(node, index, _counted(found, counted.get(node.name)), doubts, engine, wanted, more)
         for index, node in enumerate(nodes)
     ]
-    fits = all(rank.holds(wanted) for rank in ranks)
-    might = all(rank.holds(wanted, rank.doubt) for rank in ranks)
+    fits = all(rank.holds(wanted, -rank.doubt.between_starts) for rank in ranks)
+    might = all(rank.holds(wanted, rank.doubt.more) for rank in ranks)
+    speeds = _speeds(found, wanted, model, engine, whole)
     most = min(rank.sequences(wanted.context) for rank in ranks)
     bound = known.max_context_yarn or known.max_context or wanted.context
     bound = max(bound, wanted.context)
     memory = tuple(rank.memory(wanted) for rank in ranks)
     return Fit(
-        state="fits" if fits else "may not fit" if might else "does not fit",
+        state="fits" if fits else "can't tell" if might else "does not fit",
         tight=fits and any(node.headroom_gib < TIGHT * node.share_gib for node in memory),
         missing=(),
         parallel=engine.parallel,
@@ -251,22 +266,25 @@ def _fit(
         longest_context=_longest(ranks, wanted.sequences, bound),
         one_context=_longest(ranks, 1, bound),
         most_sequences=most,
-        ceiling_tokens_s=_ceiling(found, 0, wanted.drafted),
-        ceiling_full_tokens_s=_ceiling(found, wanted.context, wanted.drafted),
+        ceiling_tokens_s=_bandwidth(found, 0),
+        ceiling_full_tokens_s=_bandwidth(found, wanted.context),
         files_gb=round((weights.text + weights.vision + weights.draft) / GB + known.tables_gb, 1),
         found=tuple(_found(model)) if fits else (),
         beside=more,
         is_pinned=wanted.pool is not None,
         shares=_shares(found[0].cache),
         pool_tokens=_pool_tokens(ranks),
-        most_at_best=min(rank.sequences(wanted.context, rank.doubt) for rank in ranks),
+        most_at_best=min(rank.sequences(wanted.context, rank.doubt.more) for rank in ranks),
         states=min(filter(None, (rank.blocks_of_states() for rank in ranks)), default=None),
         most_states=min(
-            filter(None, (rank.blocks_of_states(rank.doubt) for rank in ranks)), default=None
+            filter(None, (rank.blocks_of_states(rank.doubt.more) for rank in ranks)), default=None
         ),
         is_own_build=reserve_is_unknown(model, engine),
         excess_gib=excess_gib(model, engine, known),
         by_the_engine=tuple(node.name for node in nodes if node.name in counted),
+        decode=speeds[0],
+        decode_full=speeds[1],
+        prefill=speeds[2],
     )
 
 
@@ -315,7 +333,7 @@ class _Rank:
         node: DeclaredNode,
         index: int,
         found: list[Demand],
-        doubts: list[float],
+        doubts: list[Doubt],
         engine: DeclaredEngine,
         wanted: Requested,
         more: Sequence[Beside],
@@ -406,9 +424,10 @@ class _Rank:
             kv_one_gib=_gib(one),
             headroom_gib=_gib(self.room - one * wanted.needed),
             system_gib=_gib(self.visible - self.taken),
-            doubt_gib=_gib(self.doubt),
+            doubt_gib=_gib(self.doubt.more),
             beside_gib=_gib(self.pinned),
             filled_gib=_gib(self.filled),
+            less_gib=0.0 if self.pool is not None else _gib(self.doubt.less),
         )
 
 
@@ -432,12 +451,30 @@ def _longest(ranks: Sequence[_Rank], sequences: int, bound: int) -> int:
     return low
 
 
-def _ceiling(found: Sequence[Demand], tokens: int, drafted: int) -> float | None:
-    """Tokens per second; drafts that are all accepted take a single pass over the memory."""
+def _bandwidth(found: Sequence[Demand], tokens: int) -> float | None:
+    """Tokens per second of one sequence without drafts, if memory bandwidth alone decided."""
     read = [size for demand in found if (size := demand.read(tokens)) is not None]
     if len(read) < len(found):
         return None
-    return round(formulas.ceiling_tokens_s(read) * (1 + drafted), 1)
+    return round(formulas.bandwidth_tokens_s(read), 1)
+
+
+def _speeds(
+    found: Sequence[Demand],
+    wanted: Requested,
+    model: DeclaredModel,
+    engine: DeclaredEngine,
+    whole: CompleteShape,
+) -> tuple[Speed | None, Speed | None, Speed | None]:
+    """The speed of one sequence with an empty and with a full cache, and of reading a prompt."""
+    drafts = model.speculative.method if model.speculative else ""
+    ranks = engine.parallel.tensor * engine.parallel.pipeline
+    active = parameters(whole)
+    return (
+        decode(_bandwidth(found, 0), engine.name, ranks, drafts),
+        decode(_bandwidth(found, wanted.context), engine.name, ranks, drafts),
+        prefill(active[1] if active else None, engine.name, ranks),
+    )
 
 
 def _layout(known: Shape, engine: DeclaredEngine) -> Layout | None:

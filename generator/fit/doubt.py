@@ -1,11 +1,40 @@
-"""By how much the reserve exceeds the computed one, and by how much the room may be larger."""
+"""By how much the room for KV cache may differ from the computed one, on either side."""
+
+from functools import cache
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import version
 from generator.fit import formulas
 from generator.fit.demand import Demand
+from generator.fit.formulas import GIB
 from generator.models.architecture import Shape
+from generator.records import record
+from generator.resources import SCHEMAS
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
+
+
+@record
+class Doubt:
+    """Bytes by which the room of a rank may be smaller and larger than computed."""
+
+    less: float
+    more: float
+
+    @property
+    def between_starts(self) -> float:
+        """By how much two starts of the same site differ: nearer to the limit nobody can tell."""
+        return min(self.less, formulas.STARTS_DIFFER_BYTES)
+
+
+@cache
+def _seen(engine: str) -> Doubt | None:
+    """What was seen at published starts of an engine's releases, of schemas/reserves.tsv."""
+    text = (SCHEMAS / "reserves.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        name, build, _, less, more = line.split("\t") if "\t" in line else ("",) * 5
+        if (name, build) == (engine, "release"):
+            return Doubt(float(less) * GIB, float(more) * GIB)
+    return None
 
 
 def reserve_is_unknown(model: DeclaredModel, engine: DeclaredEngine) -> bool:
@@ -35,17 +64,17 @@ def excess_gib(model: DeclaredModel, engine: DeclaredEngine, known: Shape) -> fl
     return seen[max(seen)] if seen else 0.0
 
 
-def doubt_bytes(model: DeclaredModel, engine: DeclaredEngine, demand: Demand) -> float:
-    """Bytes by which the room may be larger: all of the reserve, if that is not known.
+def doubt(model: DeclaredModel, engine: DeclaredEngine, demand: Demand) -> Doubt:
+    """Of one rank: all of the reserve may be room, if what a build needs is not known.
 
     What only others' logs show may not exist here.
     """
     if model.correction_gib is not None:
-        return formulas.STARTS_DIFFER_BYTES
+        return Doubt(formulas.STARTS_DIFFER_BYTES, formulas.STARTS_DIFFER_BYTES)
     if ENGINE_TRAITS[engine.name].shares_free:
-        return formulas.FREE_ERROR_BYTES * engine.memory_utilization + demand.correction
+        free = formulas.FREE_ERROR_BYTES * engine.memory_utilization
+        return Doubt(free, free + demand.correction)
     reserve = demand.reserve_inside - demand.cache.fixed
-    if reserve_is_unknown(model, engine):
-        return reserve
-    computed = reserve - demand.correction
-    return min(float(formulas.RESERVE_ERROR_BYTES), computed) + demand.correction
+    seen = _seen(engine.name) or Doubt(0.0, reserve)
+    more = reserve if reserve_is_unknown(model, engine) else demand.correction + seen.more
+    return Doubt(seen.less, min(reserve, more))

@@ -88,10 +88,9 @@ CONTEXT_BYTES = int(1.8 * GIB)
 _SYSTEM_CONTEXT_BYTES, _SYSTEM_SHARE = int(2.2 * GIB), 0.04
 _NODE_BYTES = 128 * GB
 
-# By how much the reserve may be smaller than computed, at most: published rooms are up to 3.2 GiB
-# larger than the computed ones (schemas/README.md). Two starts of one measured site differ by a GiB
-# (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 204).
-RESERVE_ERROR_BYTES, STARTS_DIFFER_BYTES = int(3.2 * GIB), GIB
+# Two starts of one measured site differ by a GiB (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue
+# 204).
+STARTS_DIFFER_BYTES = GIB
 
 # How much of a node with 121.6 GiB isn't free when SGLang starts to load, and how much less it may
 # be: of 121.6 GiB, 104.5, 108.1, 109.5, 109.8, 110.0, 111.5, 112.0 and 113.9 were free at eight
@@ -384,7 +383,7 @@ def nccl_bytes(communicators: int) -> int:
     return communicators * 16 * 4 * connection
 
 
-def ceiling_tokens_s(bytes_of_stages: Sequence[float]) -> float:
+def bandwidth_tokens_s(bytes_of_stages: Sequence[float]) -> float:
     """Tokens per second that one sequence would have if memory bandwidth alone decided.
 
     A token passes the stages one after the other; each reads everything that is active in it, and

@@ -62,6 +62,28 @@ def parts(model: CompleteShape) -> Parts | None:
     return Parts(attention, window or attention, recurrent, dense, shared, router, experts)
 
 
+def parameters(model: CompleteShape) -> tuple[float, float] | None:
+    """All parameters, and those that one token uses; None if a size or the experts aren't known."""
+    part, shape, moe = parts(model), model.shape, model.shape.moe
+    if part is None or (shape.experts and (moe is None or not moe.chosen)):
+        return None
+    kinds = count_kinds(shape, 0, shape.layers)
+    tables = model.hidden_size * model.vocab_size
+    others = (
+        tables * (1 if shape.tied_embeddings else 2)
+        + kinds.attention * part.attention.all
+        + kinds.sliding * part.window.all
+        + kinds.recurrent * part.recurrent
+        + kinds.dense * part.dense
+        + kinds.experts * (part.shared + part.router)
+    )
+    experts = kinds.experts * part.experts
+    chosen = moe.chosen / moe.count if moe and moe.chosen else 1
+    # A token reads one row of the embedding.
+    unread = 0 if shape.tied_embeddings else tables
+    return others + experts, others - unread + experts * chosen
+
+
 def _attention(model: CompleteShape) -> Heads | None:
     """Attention of a layer that attends to all tokens."""
     shape, hidden = model.shape, model.hidden_size

@@ -8,6 +8,7 @@ from generator.diagnostics import listed
 from generator.fit.assessment import LEAST_GIB, Fit, NodeMemory
 from generator.fit.beside import Beside
 from generator.fit.formulas import GIB
+from generator.fit.speed import Speed
 from generator.hardware import NEWER_VISIBLE_GIB
 from generator.origin import Origin
 from generator.records import record
@@ -24,7 +25,7 @@ _PAGE_HEAD: Row = (
 # Of nodes on which an engine takes memory beside its share.
 _BESIDE = "Beside"
 _LAST = "System"
-FIGURES: Row = ("STATE", "HEADROOM", "LONGEST CONTEXT", "MOST SEQUENCES", "CEILING")
+FIGURES: Row = ("STATE", "HEADROOM", "LONGEST CONTEXT", "MOST SEQUENCES", "DECODE")
 _COMPARED: Row = (
     "",
     "NODES",
@@ -40,8 +41,8 @@ _NEWER = (
     "MemTotal says as 'visible_gib' of each node"
 )
 _MAY = (
-    "engines were seen to have up to {doubt:.1f} GiB more than computed: start it, and give what "
-    "it prints to 'sparkgen fit --measured'"
+    "published starts had from {less:.1f} GiB less to {doubt:.1f} GiB more than computed: start "
+    "it, and give what it prints to 'sparkgen fit --measured'"
 )
 _OWN = (
     "{reserve:.1f} GiB of reserve are those of a release, and what this build needs is not known: "
@@ -57,14 +58,15 @@ UNKNOWN = (
     "or of model.like"
 )
 
-# Weights including the draft, reserve, requested KV cache, the rest of its room, the system, and
-# what the engine takes beside its share.
-LEGEND = ("weights", "reserve", "requested KV cache", "more room for it", "system")
+# Weights including the draft, reserve, requested KV cache, the rest of its room, what of it
+# some published starts did not have, the system, and what the engine takes beside its share.
+UNSURE = 4
+LEGEND = ("weights", "reserve", "requested KV cache", "more room for it", "uncertain", "system")
 BESIDE = "beside the engine's share"
 BAR_WIDTH = 60
-_BLOCKS = "█▓▒░·▚"
-_ASCII = "#+=-.%"
-_COLORS = (34, 35, 32, 36, 90, 33)
+_BLOCKS = "█▓▒░▨·▚"
+_ASCII = "#+=-/.%"
+_COLORS = (34, 35, 32, 36, 96, 90, 33)
 
 
 @record
@@ -113,8 +115,7 @@ def verdict(fit: Fit) -> list[str]:
         return [f"unknown, for want of {listed(missing, 'and')}"]
     worst = fit.worst
     phrase = "tight" if fit.tight else _PHRASES.get(fit.state, fit.state)
-    first = f"{phrase}: {abs(worst.headroom_gib):.1f} GiB {_left(worst)} on {worst.node}"
-    lines = [f"{first} beside {_plain(fit.needed)} of {fit.context} tokens"]
+    lines = [f"{phrase}: {_beside(fit)} of {fit.context} tokens"]
     if fit.crowded:
         least = worst.system_gib - LEAST_GIB
         lines = [
@@ -123,9 +124,10 @@ def verdict(fit: Fit) -> list[str]:
         ]
     if fit.state == "fits newer":
         lines.append(_NEWER)
-    if fit.state == "may not fit":
+    if fit.state == "can't tell":
         phrase = _OWN if fit.is_own_build else _MAY
-        lines.append(phrase.format(doubt=worst.doubt_gib, reserve=worst.reserve_gib))
+        figures = {"less": worst.less_gib, "doubt": worst.doubt_gib, "reserve": worst.reserve_gib}
+        lines.append(phrase.format(**figures))
     replica = " a replica" if fit.parallel.data > 1 else ""
     if fit.excess_gib:
         lines.append(_EXCESS.format(excess=fit.excess_gib))
@@ -143,12 +145,34 @@ def verdict(fit: Fit) -> list[str]:
     if fit.shares:
         lines.append(f"the room for KV cache is divided at the start: {listed(fit.shares, 'and')}")
     lines += map(_besides, fit.beside)
-    if fit.ceiling_tokens_s:
-        lines.append(
-            f"decode of one sequence, estimated from memory bandwidth: {fit.ceiling_tokens_s} "
-            f"tokens/s, {fit.ceiling_full_tokens_s} with a full context"
-        )
+    return [*lines, *_speeds(fit)]
+
+
+def _beside(fit: Fit) -> str:
+    """What is left beside all sequences that are asked for, or beside those that must have room."""
+    worst = fit.worst
+    if fit.state == "fits" and (fit.most_sequences or 0) >= fit.sequences:
+        return f"{worst.left_gib:.1f} GiB left on {worst.node} beside {_plain(fit.sequences)}"
+    lacks = f"{abs(worst.headroom_gib):.1f} GiB {_left(worst)} on {worst.node}"
+    return f"{lacks} beside {_plain(fit.needed)}"
+
+
+def _speeds(fit: Fit) -> list[str]:
+    """How fast one sequence is, and how many published figures say so."""
+    lines = ["decode of one sequence: no evidence for such a start"]
+    if fit.decode and fit.decode_full:
+        lines = [
+            f"decode of one sequence: {_bounds(fit.decode)} tokens/s, {_bounds(fit.decode_full)} "
+            f"with a full context, as in {fit.decode.figures} published figures"
+        ]
+    if fit.prefill:
+        seen = f"as in {fit.prefill.figures} published figures"
+        lines.append(f"prompts: {_bounds(fit.prefill)} tokens/s, {seen}")
     return lines
+
+
+def _bounds(speed: Speed) -> str:
+    return f"{speed.least:g} to {speed.most:g}"
 
 
 def table(title: str, fit: Fit, ascii_only: bool, color: bool, limit: int | None = None) -> str:
@@ -180,11 +204,14 @@ def table(title: str, fit: Fit, ascii_only: bool, color: bool, limit: int | None
 def parts_of(node: NodeMemory) -> tuple[float, ...]:
     """What a node holds, in GiB, in the order of the legend."""
     requested = min(node.kv_requested_gib, node.kv_room_gib)
+    more = node.kv_room_gib - requested
+    unsure = min(more, node.less_gib)
     return (
         node.weights_gib + node.draft_gib,
         node.reserve_gib,
         requested,
-        node.kv_room_gib - requested,
+        more - unsure,
+        unsure,
         max(0.0, node.system_gib),
         node.beside_gib,
     )
@@ -256,7 +283,7 @@ def figures(fit: Fit) -> Row:
         f"{fit.worst.headroom_gib:.1f} GiB" if known else "?",
         str(fit.longest_context) if known else "?",
         str(fit.most_sequences) if known else "?",
-        f"{fit.ceiling_tokens_s} tokens/s" if fit.ceiling_tokens_s else "?",
+        f"{_bounds(fit.decode)} tokens/s" if fit.decode else "no evidence",
     )
 
 
@@ -280,7 +307,7 @@ def _row(node: NodeMemory, takes_more: bool) -> Row:
         f"{node.reserve_gib:.1f}",
         f"{node.kv_requested_gib:.1f}",
         f"{node.kv_room_gib:.1f}",
-        f"{node.headroom_gib:.1f}",
+        f"{node.left_gib:.1f}",
         *([f"{node.beside_gib:.1f}"] if takes_more else []),
         f"{node.system_gib:.1f}",
     )

@@ -249,14 +249,14 @@ def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
         )
 
 
-@rule("SG531", Severity.WARNING, unless="SG501 SG503", depends_on="model")
+@rule("SG531", Severity.NOTE, unless="SG501 SG503", depends_on="model")
 def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Gated delta layers have dedicated kernels on a GB10.
 
     Three of four layers of Qwen3-Next, 3.5 and 3.6 are of this kind. FlashInfer has kernels for
     compute capability 12.x since 0.6.13, and vLLM uses them since 0.30; earlier versions, and
-    TensorRT-LLM up to 1.3, read prompts with slower ones, or fail to start. Of a custom build only
-    its maker knows, so nothing is said; another image that has them is said to by
+    TensorRT-LLM up to 1.3, read prompts with slower ones: vLLM 0.26 runs them. Of a custom
+    build only its maker knows, so nothing is said; another image that has them is said to by
     `supports: [gated-delta]` under `engine.own`.
 
     Source: vLLM pull request 55715; NVIDIA/TensorRT-LLM issue 15634 and pull request 19376.

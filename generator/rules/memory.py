@@ -13,7 +13,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Declar
 if TYPE_CHECKING:
     from generator.fit.alternatives import Change
 
-WARNED, REFUSED = 0.85, 0.92
+WARNED, REFUSED = 0.85, 0.96
 _UTILIZATION = ("engine", "memory_utilization")
 _SYSTEM_GIB, _LEAST_GIB = SYSTEM_BYTES / GIB, LEAST_BYTES / GIB
 _POOL = "kv-cache-memory-bytes"
@@ -84,12 +84,13 @@ def does_not_fit(
 def may_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
-    """The model fits by more than the known error of the estimates.
+    """The model fits by more than two starts differ.
 
-    What an engine needs besides weights and KV cache is an estimate. Published cache sizes are up
-    to 3.2 GiB larger than the computed ones, and up to 4 GiB more free memory, of which SGLang
-    takes its share, has been seen on a node than is computed. A model that lacks no more than that
-    is not rejected: it may start. For a custom build, the reserve is not known at all, and the
+    What an engine needs besides weights and KV cache is an estimate. `schemas/reserves.tsv` has by
+    how much published starts had less and more room than computed; up to 4 GiB more and less free
+    memory, of which SGLang takes its share, has been seen on a node. A model that lacks no more
+    than that is not rejected, and one that fits by less than a GiB, by which two starts of the same
+    site differ, is not said to fit. For a custom build, the reserve is not known at all, and the
     model is rejected only if weights and KV cache alone exceed the memory. If starts of a model
     have been seen to use more than can be derived, as with Qwen3.8-Flash-Next under SGLang, the
     reserve includes that, and the message says so. Measurements of a site are in its calibration
@@ -115,7 +116,7 @@ def may_not_fit(
         engine:
           memory_utilization: 0.84
     """
-    if fit.state != "may not fit":
+    if fit.state != "can't tell":
         return
     worst = fit.worst
     from generator.fit.alternatives import nearest_changes
@@ -123,7 +124,10 @@ def may_not_fit(
     less = (
         "how much of the reserve this build needs is not known"
         if fit.is_own_build
-        else f"engines were seen to have up to {worst.doubt_gib:.1f} GiB more than computed"
+        else (
+            f"published starts had from {worst.less_gib:.1f} GiB less to {worst.doubt_gib:.1f} GiB "
+            "more than computed"
+        )
     )
     if fit.excess_gib and not fit.is_own_build:
         less = (
@@ -455,15 +459,15 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
     """The engine does not take so much memory that the system can't run.
 
     Memory is unified: what the engine takes is not available to the system, its page cache and the
-    desktop. Nodes freeze at about 113 GiB used, which is 0.94 of the visible memory, including the
-    system's own; 0.92 and above is rejected.
+    desktop. vLLM starts only if its share is free: at most 0.954 of a node was seen to be, and
+    starts at 0.95 came up on a node with nothing else. From 0.96 on it is rejected.
 
-    Source: community reports (guardkit: frozen at 113 GiB, safe at 107; `NV_ERR_NO_MEMORY` from
-    0.89).
+    Source: `request_memory` of vLLM; "Free memory on device (116.05/121.69 GiB)" in a log of a
+    Spark; schemas/evidence/ with starts at 0.95.
 
     Bad:
         engine:
-          memory_utilization: 0.95
+          memory_utilization: 0.96
 
     Good:
         engine:
@@ -471,8 +475,7 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
     """
     if engine.memory_utilization >= REFUSED:
         yield Fault(
-            f"{engine.memory_utilization} of the memory leaves the system too little to run: "
-            f"nodes freeze at about {FREEZE_GIB} GiB used",
+            f"{engine.memory_utilization} of the memory is more than a node has free at a start",
             _UTILIZATION,
             f"write {WARNED} or less",
             proposals=((Replace(_UTILIZATION, WARNED),),),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from generator.bundle.diagram.shapes import Text
 from generator.fit.assessment import Fit, NodeMemory
-from generator.fit.table import alike, legend, parts_of
+from generator.fit.table import UNSURE, alike, legend, parts_of
 from generator.origin import Origin
 from generator.records import record
 
@@ -25,19 +25,22 @@ _DRAWN = Origin("model engine nodes", "drawn from what each rank holds, generato
 
 @record
 class Part:
-    """A part of a bar, by its place in the legend; in pixels."""
+    """A part of a bar, in pixels; `fill` is the class of its colour, or of its hatching."""
 
     ORIGIN = _DRAWN
 
     x: int
     y: int
     width: int
-    kind: int
+    fill: str
 
 
 @record
 class MemoryPicture:
-    """Bars, the legend's marks and all texts; `edges` mark the end of each node's memory."""
+    """Bars, the legend's marks and all texts; `edges` mark the end of each node's memory.
+
+    `unsure` is the colour of the hatching: that of the room, of which it is a part.
+    """
 
     ORIGIN = _DRAWN
 
@@ -49,6 +52,7 @@ class MemoryPicture:
     parts: tuple[Part, ...]
     edges: tuple[tuple[int, int], ...]
     texts: tuple[Text, ...]
+    unsure: int = UNSURE - 1
 
 
 def picture(name: str, fit: Fit) -> MemoryPicture:
@@ -76,9 +80,9 @@ def picture(name: str, fit: Fit) -> MemoryPicture:
     y = _HEAD + len(rows) * _ROW + 8
     x = _MARGIN
     for kind, word in enumerate(legend(fit.nodes)):
-        parts.append(Part(x, y, 14, kind))
+        parts.append(Part(x, y, 14, _fill(kind)))
         texts.append(Text(word, x + 20, y + 17, "small"))
-        x += 40 + 7 * len(word)
+        x += 30 + round(6.7 * len(word))
     description = "; ".join(_summary(node, names) for node, names in rows)
     height = y + _BAR + _MARGIN
     return MemoryPicture(
@@ -93,7 +97,12 @@ def _parts(node: NodeMemory, y: int, largest: float) -> Iterator[tuple[Part, flo
         end += size
         width = round(end / largest * _SCALE) - start
         if width:
-            yield Part(_MARGIN + _NAMES + start, y, width, kind), size
+            yield Part(_MARGIN + _NAMES + start, y, width, _fill(kind)), size
+
+
+def _fill(kind: int) -> str:
+    """The class of a part of the legend: what is unsure has no colour of its own."""
+    return "hatched" if kind == UNSURE else f"fill{kind - (kind > UNSURE)}"
 
 
 def _names(names: Sequence[str]) -> str:

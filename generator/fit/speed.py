@@ -1,0 +1,53 @@
+"""How fast one sequence is, by what published starts on Sparks had of bandwidth and arithmetic.
+
+A row of schemas/speeds.tsv has a kind, an engine, one node or several, the drafts, and two bounds
+that hold at least 80 % of the published figures and differ by a factor of two at most: of the speed
+that memory bandwidth alone would allow without drafts, or in 1e12 operations per second. What has
+no row has too little evidence, or figures that differ too much.
+"""
+
+from functools import cache
+
+from generator.origin import Origin
+from generator.records import record
+from generator.resources import SCHEMAS
+
+
+@record
+class Speed:
+    """The bounds of a speed in tokens per second, and how many published figures they rest on."""
+
+    ORIGIN = Origin("model engine nodes", "what published starts had, generator/fit/speed.py")
+
+    least: float
+    most: float
+    figures: int
+
+
+@cache
+def _rows() -> dict[tuple[str, ...], tuple[float, float, int]]:
+    lines = (SCHEMAS / "speeds.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if "\t" in line]
+    return {tuple(key): (float(a), float(b), int(n)) for *key, a, b, n in rows[1:]}
+
+
+def decode(bandwidth: float | None, engine: str, ranks: int, drafts: str) -> Speed | None:
+    """Of decoding, from what memory bandwidth allows without drafts; None without evidence."""
+    return _of(("decode", engine, _nodes(ranks), drafts or "none"), bandwidth)
+
+
+def prefill(active: float | None, engine: str, ranks: int) -> Speed | None:
+    """Of reading a prompt of some thousand tokens: two operations per active parameter."""
+    return _of(("prefill", engine, _nodes(ranks), "any"), 1e12 / (2 * active) if active else None)
+
+
+def _nodes(ranks: int) -> str:
+    return "one" if ranks == 1 else "several"
+
+
+def _of(key: tuple[str, ...], scale: float | None) -> Speed | None:
+    row = _rows().get(key)
+    if row is None or scale is None:
+        return None
+    least, most, figures = row
+    return Speed(float(f"{least * scale:.2g}"), float(f"{most * scale:.2g}"), figures)
