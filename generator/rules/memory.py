@@ -172,7 +172,7 @@ def fits_newer_releases(
           context_length: 131072
           max_sequences: 4
         engine:
-          memory_utilization: 0.69
+          memory_utilization: 0.7
 
     Good:
         topology:
@@ -434,7 +434,7 @@ def tight(
           context_length: 16384
         engine:
           parallel: {tensor: 2}
-          memory_utilization: 0.65
+          memory_utilization: 0.66
 
     Good:
         model:

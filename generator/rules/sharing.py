@@ -23,7 +23,7 @@ from generator.models.architecture import shape
 from generator.records import replace
 from generator.rules.dividing import SharedMemory, division, has_tokens, tokens_key
 from generator.rules.listening import PortsOfNodes, launcher, ports_of_engine
-from generator.rules.memory import REFUSED, WARNED
+from generator.rules.memory import WARNED
 from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
 from generator.rules.serving import Groups
@@ -36,6 +36,9 @@ from generator.sitefile.declaration import (
 )
 from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document
+
+# Each engine measures what is free at its start: more together leaves the system too little.
+_TOGETHER = 0.92
 
 
 @rule("SG245", unless="SG201 SG240 SG241 SG602 SG608")
@@ -132,7 +135,7 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> It
             engine: {port: 8001, memory_utilization: 0.3}
     """
     for shared in _shared_memory(groups, nodes):
-        if shared.total >= REFUSED:
+        if shared.total >= _TOGETHER:
             taken = f"take {shared.total} of its memory together"
             yield shared.fault(taken, division(shared, nodes, document))
 
@@ -166,7 +169,7 @@ def much_memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) 
             engine: {port: 8001, memory_utilization: 0.2}
     """
     for shared in _shared_memory(groups, nodes):
-        if shared.most + 0.0005 < shared.total < REFUSED:
+        if shared.most + 0.0005 < shared.total < _TOGETHER:
             taken = f"take {shared.total} of its memory together, which leaves little"
             yield shared.fault(taken, division(shared, nodes, document))
 
