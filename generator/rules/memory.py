@@ -192,7 +192,7 @@ def fits_newer_releases(
             lack = _too_much(worst)
         unmeasured = next(node for node in nodes if not node.measured)
         yield Fault(
-            "the model fits in the memory that newer releases of DGX OS show, and not in "
+            "the model fits in the memory that newer releases of DGX OS show, and may not in "
             f"{worst.visible_gib} GiB: {lack}",
             (*unmeasured.path, "visible_gib"),
             "write what MemTotal of /proc/meminfo says as 'visible_gib' of each node, in GiB",
