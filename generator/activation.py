@@ -22,8 +22,8 @@ class Activation:
 
     `step` is what remains to be done once install.sh has run, `first` the same for a new file, and
     `gone` for one that was removed; `before` is done ahead of an installation that removes the
-    file. They are empty if nothing has to be done. `notice` is what clients experience meanwhile,
-    and `unit` the service beside the engine that reads the file.
+    file. They are empty if nothing has to be done. `unit` is the service beside the engine that
+    reads the file.
     """
 
     text: str
@@ -32,7 +32,6 @@ class Activation:
     first: str = ""
     gone: str = ""
     before: str = ""
-    notice: str = ""
     unit: str = ""
 
 
@@ -47,14 +46,13 @@ UNIT = Activation("systemctl daemon-reload; counts from the next start", Effect.
 DROP_IN = Activation("systemctl daemon-reload", Effect.RELOAD)
 
 
-def service_restart(unit: str, title: str, notice: str = "") -> Activation:
+def service_restart(unit: str, title: str) -> Activation:
     """Restart a unit other than the engine's, which people know as `title`."""
     return Activation(
         f"systemctl daemon-reload, then restart {title}",
         Effect.SERVICE,
         step=f"systemctl restart {unit}",
         first=f"systemctl start {unit}",
-        notice=notice,
         unit=unit,
     )
 

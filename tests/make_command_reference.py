@@ -132,18 +132,23 @@ review says so. Bundles whose site was removed or renamed are included.
 | `hosts`, sysctl, scripts for people, comments | `install.sh` | nothing |
 | a node added or removed | the engine restarts on all nodes: the ranks serve together | the API, until the model is loaded |
 
-If one rank restarts, all do; the head stops first and starts last. The Markdown is one comment for a pull
+The order is a plan that was carried out in a model of the cluster before it is shown: what each step needs has been
+done before it, and a name goes on being answered where that is possible. If one rank restarts, all do; the head stops
+first and starts last. What no program reads, such as a comment or the name of the site, restarts nothing. The Markdown is one comment for a pull
 request, with identical nodes folded into one; at 65,000 characters it is cut, and says so. The JSON is stable:
 
 | key of `sites[]` | holds |
 |---|---|
 | `site`, `was`, `against`, `changed` | the name of the site, its name until now (empty for a new one), what it was compared with, whether anything differs |
 | `edits`, `notes` | what was changed in the site file, line by line; what to check, such as a renumbered node |
-| `downtimeSeconds` | how long the API may be down by the limits for stopping and for starting, which no start should need; `null` where it stays up, with groups for each name that is still served |
+| `clients` | what people who use the site are told: addresses, keys and names that change |
+| `downtime`, `downtimeSeconds` | what clients notice, in words; how long the longest outage takes by the limits of its steps, which no step should need, `null` where every name is answered all the time |
+| `outages[]` | the times in which nobody answers to a `name`: `first` and `last` step from 1, `seconds`, and in `byHand` the steps whose time is not in it, because people or networks take their time |
+| `upgrade` | what another version of sparkgen changes by itself: `before`, `after`, and `changes[]`, each with `version`, `text` and `files`; else `null` |
 | `headroomGib` | the memory left on the fullest node, before and after; `null` where it is not known |
 | `nodes[]` | `node`; `was`, its name until now; `state` (`new`, `changed`, `unchanged`, `renamed`, `removed`); `effect` (`nothing`, `files`, `reload`, `service`, `restart`, `links`); `restarts`, for any reason; `todo` in words; `files` |
-| `files[]` | files that belong to no node; each with `path`, `kind` (`added`, `removed`, `changed`), `change`, `added` and `removed` lines, `diff` |
-| `order[]` | what to do, each `step` with its `nodes` in order |
+| `files[]` | files that belong to no node; each with `path`, `kind` (`added`, `removed`, `changed`), `change`, `cause` (`site` or `sparkgen`), `added` and `removed` lines, `diff` |
+| `order[]` | what to do, each `step` with its `nodes` in order; the limit of its `seconds`, or `null`; the names in `down`, which nobody answers to meanwhile, and in `alone`, which one engine alone answers to |
 """,
     "fit": """\
 The answer is one of four: fits, may not fit, does not fit, or unknown, with what is missing. `--compare` shows

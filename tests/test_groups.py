@@ -272,29 +272,30 @@ def reviewed(before: str, after: str, *, is_known: bool = True) -> Review:
 SWITCH = (GOLDEN / "groups-switch/site.yaml").read_text()
 SMALLER = ("context_length: 131072", "context_length: 65536")
 OTHER = ("gpt-oss-20b, context_length: 65536", "gpt-oss-20b, context_length: 32768")
-LIMITS = "(stop limit 2 min, start limit 20 min)"
+LIMIT = "for at most 23 min"
 
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_one_group_restarts_alone(is_known: bool) -> None:
     change = reviewed(SWITCH, SWITCH.replace(*OTHER), is_known=is_known)
-    assert change.downtime == f"small restarts; nobody answers to gpt-oss-20b meanwhile {LIMITS}"
-    assert change.limits
-    assert (change.limits.stop, change.limits.load) == (120, 1200)
+    told = f"small restarts; nobody answers to gpt-oss-20b in steps 2 to 5, {LIMIT}"
+    assert change.downtime == told
+    assert change.outcome.seconds == 120 + 60 + 1200
     assert [node.name for node in change.nodes if node.restarts] == ["spark7", "spark8"]
     assert [str(step) for step in change.order][1:] == [
         "stop the engine of small, the head first: spark8, spark7",
         "install.sh --apply: spark7, spark8",
         "start the engine of small, the head last: spark7, spark8",
+        "wait until these serve: spark8",
     ]
 
 
 def test_a_name_answers_while_its_replicas_restart() -> None:
     change = reviewed(SWITCH, SWITCH.replace(*SMALLER))
     assert change.downtime.endswith(
-        "another group answers to the same name meanwhile, at its own address"
+        "one engine alone answers to gpt-oss-120b meanwhile, at its own address"
     )
-    assert change.limits is None
+    assert change.outcome.seconds is None
     steps = [str(step).partition(":")[0] for step in change.order]
     assert steps[1:] == [
         "stop the engine of chat, the head first",
@@ -304,6 +305,7 @@ def test_a_name_answers_while_its_replicas_restart() -> None:
         "stop the engine of chat-b, the head first",
         "install.sh --apply",
         "start the engine of chat-b, the head last",
+        "wait until these serve",
     ]
 
 
@@ -314,7 +316,7 @@ def test_name_that_a_model_loses() -> None:
     change = reviewed(named, named.replace("assistant, helper", "helper"))
     assert change.downtime == (
         "small restarts; nobody answers to assistant any more; "
-        f"nobody answers to gpt-oss-20b meanwhile {LIMITS}"
+        f"nobody answers to gpt-oss-20b and helper in steps 2 to 5, {LIMIT}"
     )
     # The same served name, now as its only one.
     first = named.replace("aliases: [assistant, helper]", "served_name: helper")
@@ -324,24 +326,40 @@ def test_name_that_a_model_loses() -> None:
 def test_address_that_clients_lose() -> None:
     with_gateway = (GOLDEN / "groups-gateway/site.yaml").read_text()
     without = re.sub(r"  (gateway|web_ui): .*\n", "", with_gateway)
-    there, here = "http://10.0.0.15:8088", "API of chat at http://10.0.0.11:8000"
-    [gone] = reviewed(with_gateway, without).notes
-    assert gone.startswith(f"nothing answers at {there} any more, where API was: {here}, API of")
-    # Groups on the gateway's node now listen only locally, the others as before.
-    [come] = reviewed(without, with_gateway, is_known=False).notes
-    assert come == (
-        f"nothing answers at http://10.0.0.15:8000 any more, where API of embed was: API at {there}"
+    there = "http://10.0.0.15:8088"
+    gone, *keys = reviewed(with_gateway, without).clients
+    assert gone.startswith(f"nothing answers at {there} any more: assistant and helper at http")
+    assert "qwen3-embedding-8b and gpt-oss-20b at http://10.0.0.15:8000" in gone
+    assert any(
+        told.endswith("need the engine's key now, VLLM_API_KEY in secrets.env") for told in keys
+    )
+    assert "requests to http://10.0.0.15:8000 need no key any more" in keys
+    # Groups on the gateway's node listen only locally now, and the firewall closes the others.
+    *gone, key = reviewed(without, with_gateway, is_known=False).clients
+    assert [told.partition(" any more: ")[0] for told in gone] == [
+        f"nothing answers at http://10.0.0.{host}:8000" for host in (11, 13, 15)
+    ]
+    assert all(told.endswith(f" at {there}") for told in gone)
+    assert key == (
+        f"requests to {there} need a key of their own now: "
+        "sudo /opt/sparkgen/proxy.sh add NAME on spark5 makes one"
     )
 
 
-def test_leftovers_of_a_moved_gateway() -> None:
+def test_what_a_gateway_keeps_moves_with_it() -> None:
+    """Keys and chats are on the new node before anything starts there; the old one stops last."""
     text = (GOLDEN / "groups-gateway/site.yaml").read_text()
     moved = text.replace("gateway: {node: spark5}", "gateway: {node: spark1}")
-    keys = "the clients' keys, /etc/sparkgen/proxy.keys, stay on spark5: copy them to spark1"
-    data = "the chat page's data, the Docker volume sparkgen-web-ui, stay on spark5: "
-    notes = reviewed(text, moved).notes
-    assert {keys, f"{data}copy them to spark1"} <= {*notes}
-    assert not [note for note in reviewed(text, text + " ").notes if "stay on" in note]
+    steps = [str(step) for step in reviewed(text, moved).order]
+    wanted = [
+        "copy the chat page's data, the Docker volume sparkgen-web-ui, from spark5: spark1",
+        "copy the clients' keys, /etc/sparkgen/proxy.keys, from spark5: spark1",
+        "systemctl start sparkgen-proxy: spark1",
+        "stop the engine of embed, the head first: spark5",
+        "install.sh --apply: spark5",
+    ]
+    assert [step for step in steps if step in wanted] == wanted
+    assert not reviewed(text, text + " ").order
 
 
 def test_another_group_on_the_same_nodes() -> None:
@@ -352,7 +370,7 @@ def test_another_group_on_the_same_nodes() -> None:
     assert change.downtime == "small is gone; nobody answers to gpt-oss-20b any more"
     steps = [str(step) for step in change.order]
     assert "stop the engine of small, the head first: spark8, spark7" in steps
-    assert steps[-1] == "start the engine of chat-c, the head last: spark8, spark7"
+    assert steps[-2] == "start the engine of chat-c, the head last: spark8, spark7"
     assert not any("engine of chat," in step or "chat-b" in step for step in steps)
 
 
@@ -393,7 +411,7 @@ def rack(groups: Groups) -> str:
 def waves(change: Review) -> list[str]:
     """The stops, starts and waits, in order."""
     steps = (str(step).replace("the engine of ", "") for step in change.order)
-    words = (re.match(r"(stop|start|wait) (\S+?)[,:]? ", step) for step in steps)
+    words = (re.match(r"(stop|start(?! the node)|wait) (\S+?)[,:]? ", step) for step in steps)
     return [f"{word[1]} {word[2]}".replace(" until", "") for word in words if word]
 
 
@@ -406,69 +424,69 @@ CHANGES: Mapping[str, tuple[Groups, Groups, list[str], str]] = {
     "a node moves from one replica to the other": (
         {"a": ((1, 2), MODEL, "chat"), "b": ((3, 4, 5), MODEL, "chat")},
         {"a": ((1, 2, 5), MODEL, "chat"), "b": ((3, 4), MODEL, "chat")},
-        ["stop b", "start b", "wait", "stop a", "start a"],
-        "a and b restart; another group answers to the same name meanwhile, at its own address",
+        ["stop b", "start b", "wait", "stop a", "start a", "wait"],
+        "a and b restart; one engine alone answers to chat meanwhile, at its own address",
     ),
     "and back": (
         {"a": ((1, 2, 5), MODEL, "chat"), "b": ((3, 4), MODEL, "chat")},
         {"a": ((1, 2), MODEL, "chat"), "b": ((3, 4, 5), MODEL, "chat")},
-        ["stop a", "start a", "wait", "stop b", "start b"],
-        "a and b restart; another group answers to the same name meanwhile, at its own address",
+        ["stop a", "start a", "wait", "stop b", "start b", "wait"],
+        "a and b restart; one engine alone answers to chat meanwhile, at its own address",
     ),
     "a node moves from another name": (
         PAIRS,
         PAIRS
         | {"a": ((1, 2, 5), MODEL, "chat"), "c": ((3,), MODEL, "x"), "b": ((4,), MODEL, "chat")},
-        ["stop b", "stop c", "start b", "start c", "wait", "stop a", "start a"],
-        f"a, b and c restart; nobody answers to x meanwhile {LIMITS}",
+        ["stop b", "start c", "start b", "wait", "stop a", "stop c", "start a", "wait"],
+        "a, b and c restart; one engine alone answers to chat meanwhile, at its own address",
     ),
     "replicas trade places": (
         PAIRS,
         PAIRS | {"a": ((3, 4), MODEL, "chat"), "b": ((1, 2), MODEL, "chat")},
-        ["stop a", "stop b", "start a", "start b"],
-        f"a and b restart; nobody answers to chat meanwhile {LIMITS}",
+        ["stop a", "stop b", "start b", "start a", "wait"],
+        f"a and b restart; nobody answers to chat in steps 3 to 7, {LIMIT}",
     ),
     "a replica more": (
         {name: PAIRS[name] for name in ("a", "c")},
         PAIRS,
-        ["start b"],
+        ["start b", "wait"],
         "the API stays up",
     ),
     "another model behind the name of two": (
         PAIRS,
         PAIRS | {"a": ((1, 2), OTHER_MODEL, "chat"), "b": ((3, 4), OTHER_MODEL, "chat")},
-        ["stop a", "start a", "wait", "stop b", "start b"],
-        "a and b restart; another group answers to the same name meanwhile, at its own address",
+        ["stop a", "start a", "wait", "stop b", "start b", "wait"],
+        "a and b restart; one engine alone answers to chat meanwhile, at its own address",
     ),
     "another model behind one of two": (
         PAIRS,
         PAIRS | {"b": ((3, 4), OTHER_MODEL, "chat")},
-        ["stop b", "start b"],
-        "b restarts; another group answers to the same name meanwhile, at its own address",
+        ["stop b", "start b", "wait"],
+        "b restarts; one engine alone answers to chat meanwhile, at its own address",
     ),
     "another model where there is one": (
         PAIRS,
         PAIRS | {"c": ((5,), OTHER_MODEL, "x")},
-        ["stop c", "start c"],
-        f"c restarts; nobody answers to x meanwhile {LIMITS}",
+        ["stop c", "start c", "wait"],
+        f"c restarts; nobody answers to x in steps 3 to 6, {LIMIT}",
     ),
     "another name": (
         PAIRS,
         PAIRS | {"c": ((5,), MODEL, "y")},
-        ["stop c", "start c"],
-        "c restarts; nobody answers to x any more",
+        ["stop c", "start c", "wait"],
+        f"c restarts; nobody answers to x any more; nobody answers to y in steps 2 to 5, {LIMIT}",
     ),
     "a group takes the place of a replica": (
         PAIRS,
         {"c": PAIRS["c"], "a": PAIRS["a"], "d": ((3, 4), OTHER_MODEL, "y")},
-        ["stop b", "start d"],
-        "b is gone",
+        ["stop b", "start d", "wait"],
+        "b is gone; the API stays up",
     ),
     "what is gone goes on until its successor serves": (
         {name: PAIRS[name] for name in ("a", "c")},
         {"c": PAIRS["c"], "e": ((3, 4), MODEL, "chat")},
         ["start e", "wait", "stop a"],
-        "a is gone",
+        "a is gone; the API stays up",
     ),
 }
 
@@ -485,10 +503,12 @@ def test_a_gateway_answers_while_a_replica_restarts() -> None:
     gateway = '{"services": {"gateway": true, "proxy": true}, '
     texts = [rack(groups).replace("{", gateway, 1) for groups in (before, after)]
     change = reviewed(*texts)
-    assert change.downtime == "b restarts; another group answers to the same name meanwhile"
+    assert change.downtime == "b restarts; one engine alone answers to chat meanwhile"
     # A gateway that is new with this change is not yet what clients use.
     change = reviewed(rack(before), texts[1])
-    assert change.downtime.endswith("answers to the same name meanwhile, at its own address")
+    assert change.downtime.endswith(
+        "one engine alone answers to chat meanwhile, at its own address"
+    )
 
 
 def some_groups(rng: random.Random) -> Groups:
@@ -509,22 +529,21 @@ def test_random_orders_keep_names_answering(seed: int) -> None:
     rng = random.Random(seed)
     before, after = some_groups(rng), some_groups(rng)
     change = reviewed(rack(before), rack(after))
-    if not change.serving:
-        return
     names = {served for _, _, served in before.values()} & {s for _, _, s in after.values()}
-    kept = names - {*change.serving.is_down}
-    running, started = dict(before), dict[str, tuple[Sequence[int], str, str]]()
+    kept = names - {outage.name for outage in change.outcome.outages}
+    # A group that moves may run on its new nodes before it stops on the old ones.
+    running, started = [*before.items()], list[tuple[str, tuple[Sequence[int], str, str]]]()
     for word, _, group in (step.partition(" ") for step in waves(change)):
         if word == "stop":
-            del running[group]
+            running.remove((group, before[group]))
         elif word == "start":
-            started[group] = after[group]
+            started.append((group, after[group]))
         else:
-            running, started = running | started, {}
-        assert kept <= {served for _, _, served in running.values()}
-        nodes = [node for members, _, _ in (running | started).values() for node in members]
+            running, started = running + started, []
+        assert kept <= {served for _, (_, _, served) in running}
+        nodes = [node for _, (members, _, _) in running + started for node in members]
         assert len(nodes) == len({*nodes})
-    assert (running | started).keys() == after.keys()
+    assert sorted(running) == sorted(after.items())
 
 
 def test_lock_covers_all_groups() -> None:

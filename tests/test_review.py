@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 from racks import site_text
 from repositories import commit, data, git, lab, order, todo
 
+from generator.operation.needed import Change
+from generator.operation.plan import plan
+from generator.operation.state import Cable, Desired, Folder
 from generator.resources import ROOT
-from generator.review.cables import Plugged, moves
 
 COPY = "copy the folder (operator/deploy.sh --run)"
 CONFIRMED = "install.sh --apply, then install.sh --confirm in a new session within 120 s"
 STOP = "stop the engine, the head first: spark1 spark2"
+WAIT = "wait until these serve: spark1"
 START = "start the engine, the head last: spark2 spark1"
 
 
@@ -78,8 +81,8 @@ def test_edits_memory_and_downtime_come_first(
         "",
     ]
     pattern = (
-        r"2 of 2 nodes change, \d files; \*\*the API is down: stop, then load the model "
-        r"\(stop limit 2 min, start limit 20 min\)\*\*; "
+        r"2 of 2 nodes change, \d files; \*\*nobody answers to gpt-oss-120b in steps 2 to 5, "
+        r"for at most 23 min\*\*; "
         r"memory left on the fullest node: \d+\.\d GiB -> \d+\.\d GiB\.\n"
     )
     assert re.search(pattern, comment)
@@ -145,8 +148,8 @@ def test_renamed_node(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     assert (renamed["node"], renamed["was"]) == ("anna", "spark2")
     assert renamed["todo"].startswith("called spark2 until now: ")
     steps = order(found)
-    assert "copy the folder (operator/deploy.sh --set-hostname --run): anna" in steps
-    assert f"{COPY}: spark1" in steps
+    assert "copy the folder (operator/deploy.sh --set-hostname --run anna): anna" in steps
+    assert "copy the folder (operator/deploy.sh --run spark1): spark1" in steps
     assert "install.sh --set-hostname --apply: anna" in steps
     assert "install.sh --apply: spark1" in steps
     assert not [step for step in steps if "fetch" in step or "uninstall" in step or "cable" in step]
@@ -176,9 +179,16 @@ def test_moved_cable(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     found = data(sparkgen, tmp_path, "--against", "HEAD")
     assert order(found) == [
         STOP,
-        "move cable 2: spark2:p0 to rack:2.0 -> spark2:p0 to rack:7.0",
+        "shut the node down: spark2",
+        "unplug cable 2 from rack:2.0",
+        "plug cable 2 into rack:7.0",
+        "start the node again: spark2",
+        "stop the engine, which the boot has started: spark2",
         "check the fabric: wait-fabric.sh 10: spark1 spark2",
+        "see that each plugged port is up at 200000Mb/s (operator/cables.txt), "
+        "and measure the cables (verify.py --bandwidth): spark2",
         START,
+        WAIT,
     ]
     # The links of one node drop, and no rank goes on without the other.
     assert todo(found) == {
@@ -195,20 +205,28 @@ ENDS = [f"spark{node}:p{port}" for node in range(1, 6) for port in (0, 1)]
 def test_no_cable_is_plugged_into_a_port_that_is_taken(
     old: list[str], new: list[str], first: int, second: int
 ) -> None:
-    before = [Plugged(n + 1, None, (old[2 * n], old[2 * n + 1])) for n in range(first)]
-    after = [Plugged(n + 1, None, (new[2 * n], new[2 * n + 1])) for n in range(second)]
-    plugged = {frozenset(cable.ends) for cable in before}
-    for text, _ in moves(before, after):
-        step = re.fullmatch(r"(plug|unplug|move) cable \d(?: in)?: (\S+ to \S+)(?: -> (.*))?", text)
-        assert step, text
-        word, place, target = step.groups()
-        if word in ("unplug", "move"):
-            plugged.remove(frozenset(place.split(" to ")))
-        if word in ("plug", "move"):
-            ends = frozenset((target or place).split(" to "))
-            assert all(ends.isdisjoint(other) for other in plugged), text
-            plugged.add(ends)
-    assert plugged == {frozenset(cable.ends) for cable in after}
+    before = [Cable(n + 1, "", (old[2 * n], old[2 * n + 1])) for n in range(first)]
+    after = [Cable(n + 1, "", (new[2 * n], new[2 * n + 1])) for n in range(second)]
+    folders = {f"spark{node}": Folder(f"spark{node}", "", links="p") for node in range(1, 6)}
+    ends = (Desired(folders, tuple(cables), (), ()) for cables in (before, after))
+    moments = plan(Change(*ends, {}, (), (), lambda name, need: False))
+    taken = {end for cable in before for end in cable.ends}
+    off: set[str] = set()
+    for moment in moments:
+        words, nodes = moment.action.title.split(), {moment.action.node}
+        if words[0] == "unplug":
+            assert {*words[4::2]} <= taken
+            taken -= {*words[4::2]}
+        elif words[0] == "plug":
+            assert taken.isdisjoint(words[4::2])
+            assert {end.partition(":")[0] for end in words[4::2]} <= off
+            taken |= {*words[4::2]}
+        elif words[0] == "shut":
+            off |= nodes
+        elif words[0] == "start":
+            off -= nodes
+    assert taken == {end for cable in after for end in cable.ends}
+    assert not off
 
 
 def test_secrets_of_a_new_node_come_between_its_installation_and_its_services(
@@ -254,16 +272,19 @@ def test_mtu_of_a_switch(site: Path, tmp_path: Path, sparkgen: Command) -> None:
         f"{CONFIRMED}: spark2 spark1",
         "check the fabric: wait-fabric.sh 10: spark1 spark2",
         START,
+        WAIT,
     ]
 
 
 def test_added_and_removed_service(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     rewrite(site, ("engine:", "services: {guard: true, firewall: true, ssh: true}\nengine:"))
     found = data(sparkgen, tmp_path, "--against", "HEAD")
-    start = "systemctl start sparkgen-guard; /opt/sparkgen/firewall.sh; systemctl restart fail2ban"
     assert order(found) == [
         f"{COPY}: spark2 spark1",
-        f"{CONFIRMED}; {start}: spark2 spark1",
+        f"{CONFIRMED}: spark2 spark1",
+        "systemctl start sparkgen-guard: spark2 spark1",
+        "/opt/sparkgen/firewall.sh: spark2 spark1",
+        "systemctl restart fail2ban: spark2 spark1",
         "/opt/sparkgen/ssh-keys.sh: spark1",
     ]
     sparkgen("build", site, cwd=tmp_path)
@@ -272,7 +293,8 @@ def test_added_and_removed_service(site: Path, tmp_path: Path, sparkgen: Command
     assert order(data(sparkgen, tmp_path, "--against", "HEAD")) == [
         f"{COPY}: spark2 spark1",
         "/opt/sparkgen/firewall.sh --remove: spark2 spark1",
-        f"{CONFIRMED}; systemctl restart fail2ban: spark2 spark1",
+        f"{CONFIRMED}: spark2 spark1",
+        "systemctl restart fail2ban: spark2 spark1",
     ]
 
 

@@ -18,8 +18,25 @@ STOP = "stop the engine, the head first: spark1 spark2"
 APPLY = f"install.sh --apply: {PAIR}"
 CONFIRMED = "install.sh --apply, then install.sh --confirm in a new session within 120 s: "
 START = f"start the engine, the head last: {PAIR}"
+WAIT = "wait until these serve: spark1"
 FABRIC = "check the fabric: wait-fabric.sh 10: spark1 spark2"
-RESTART = [f"{COPY}{PAIR}", STOP, APPLY, START]
+RESTART = [f"{COPY}{PAIR}", STOP, APPLY, START, WAIT]
+MEASURE = (
+    "see that each plugged port is up at 200000Mb/s (operator/cables.txt), and measure the cables "
+    "(verify.py --bandwidth): "
+)
+TIKTOKEN = "https://openaipublic.blob.core.windows.net/encodings"
+
+
+def vocabularies(hub: str, nodes: str) -> list[str]:
+    """The fetches of what gpt-oss reads and writes messages with."""
+    return [
+        f"fetch the vocabulary first: curl --create-dirs -L -o {hub}/tiktoken/{name}.tiktoken "
+        f"{TIKTOKEN}/{name}.tiktoken: {nodes}"
+        for name in ("cl100k_base", "o200k_base")
+    ]
+
+
 ENGINE = "engine:\n  name: vllm\n  version: 0.33.0\n  image: vllm/vllm-openai:v0.33.0\n"
 SGLANG = "engine:\n  name: sglang\n  version: 0.5.23\n  image: lmsysorg/sglang:v0.5.23-cu130\n"
 
@@ -114,15 +131,20 @@ CHANGES = {
         ],
         both("engine restart") | {"spark3": "new: install all, start the engine"},
         [
+            "plug cable 3 into spark3:p0 and rack:3.0",
+            "start the node and prepare it as README.md says: spark3",
             "fetch the image first: docker pull vllm/vllm-openai:v0.33.0: spark3",
             "fetch the model first: hf download openai/gpt-oss-120b: spark3",
+            *vocabularies("/home/nvidia/.cache/huggingface", "spark3"),
             f"{COPY}spark2 spark3 spark1",
             STOP,
-            "plug cable 3 in: spark3:p0 to rack:3.0",
-            APPLY,
+            "install.sh --apply: spark2",
             f"{CONFIRMED}spark3",
+            "install.sh --apply: spark1",
             "check the fabric: wait-fabric.sh 10: spark1 spark2 spark3",
+            f"{MEASURE}spark3",
             "start the engine, the head last: spark2 spark3 spark1",
+            WAIT,
         ],
     ),
     "node removed": Change(
@@ -137,10 +159,10 @@ CHANGES = {
             f"{COPY}{PAIR}",
             "stop the engine, the head first: spark1 spark2 spark3",
             "install.sh --uninstall: spark3",
-            "unplug cable 3: spark3:p0 to rack:3.0",
+            "unplug cable 3 from spark3:p0 and rack:3.0",
             APPLY,
-            FABRIC,
             START,
+            WAIT,
         ],
         base=added(site_text()),
     ),
@@ -150,24 +172,30 @@ CHANGES = {
         both("another cable (links drop), engine restart"),
         [
             STOP,
-            "unplug cable 1: spark1:p0 to rack:1.0",
-            "move cable 2: spark2:p0 to rack:2.0 -> spark2:p0 to rack:1.0",
-            "plug cable 1 in: spark1:p0 to rack:2.0",
+            f"shut the node down: {PAIR}",
+            "unplug cable 1 from rack:1.0",
+            "unplug cable 2 from rack:2.0",
+            "plug cable 1 into rack:2.0",
+            "plug cable 2 into rack:1.0",
+            f"start the node again: {PAIR}",
+            "stop the engine, which the boot has started: spark1 spark2",
             FABRIC,
+            f"{MEASURE}{PAIR}",
             START,
+            WAIT,
         ],
     ),
     "subnets": Change(
         replaced("{kind: switch}", "{kind: switch, subnet_pool: 10.77.0.0/16}"),
         ["topology.subnet_pool: 10.77.0.0/16 is new"],
         both("netplan apply (links drop), engine restart"),
-        [f"{COPY}{PAIR}", STOP, f"{CONFIRMED}{PAIR}", FABRIC, START],
+        [f"{COPY}{PAIR}", STOP, f"{CONFIRMED}{PAIR}", FABRIC, START, WAIT],
     ),
     "service": Change(
         replaced("engine:\n", "services: {guard: true}\nengine:\n"),
         ["services: {guard: true} is new"],
         both("a service beside the engine starts"),
-        [f"{COPY}{PAIR}", f"install.sh --apply; systemctl start sparkgen-guard: {PAIR}"],
+        [f"{COPY}{PAIR}", APPLY, f"systemctl start sparkgen-guard: {PAIR}"],
         down=False,
     ),
     "renamed node": Change(
@@ -175,12 +203,13 @@ CHANGES = {
         ["nodes.spark2: called anna now"],
         {"spark1": "engine restart", "anna": "called spark2 until now: engine restart"},
         [
-            "copy the folder (operator/deploy.sh --set-hostname --run): anna",
-            f"{COPY}spark1",
+            "copy the folder (operator/deploy.sh --set-hostname --run anna): anna",
+            "copy the folder (operator/deploy.sh --run spark1): spark1",
             "stop the engine, the head first: spark1 anna",
             "install.sh --set-hostname --apply: anna",
             "install.sh --apply: spark1",
             "start the engine, the head last: anna spark1",
+            WAIT,
         ],
     ),
     "login": Change(
@@ -191,6 +220,7 @@ CHANGES = {
             "see that ops is a login, with sudo and Docker: spark1 spark2",
             "fetch or move the model first, into /home/ops/.cache/huggingface/hub: "
             "hf download openai/gpt-oss-120b: spark1 spark2",
+            *vocabularies("/home/ops/.cache/huggingface", "spark1 spark2"),
             *RESTART,
         ],
     ),
@@ -198,7 +228,7 @@ CHANGES = {
         replaced("10.0.0.2/16", "10.0.0.52/16"),
         ["nodes.spark2.management.address: 10.0.0.2/16 -> 10.0.0.52/16"],
         both("files only, nothing restarts"),
-        ["change the management address to 10.0.0.52/16 by hand: spark2", f"{COPY}{PAIR}", APPLY],
+        ["change the management address to 10.0.0.52 by hand: spark2", f"{COPY}{PAIR}", APPLY],
         down=False,
     ),
 }
@@ -251,14 +281,29 @@ def test_ring_that_grows(tmp_path: Path, sparkgen: Command) -> None:
     site.write_text(ring_text(4).replace("name: ring", "name: lab"))
     words = ("diff", "sites/lab.yaml", "--against", "main", "--format", "json")
     steps = order(json.loads(sparkgen(*words, cwd=tmp_path).out)["sites"][0])
-    cables = [step for step in steps if "cable" in step]
+    cables = [step for step in steps if "plug cable" in step]
     assert cables
-    assert all(re.match(r"(move|plug|unplug) cable \d( in)?: \S+ to \S+", step) for step in cables)
+    first = [words.split()[0] for words in cables]
+    assert first == sorted(first, reverse=True), "all are unplugged before one is plugged"
     places = [next(i for i, step in enumerate(steps) if step.startswith(word)) for word in STEPS]
     assert places == sorted(places)
 
 
-STEPS = ("fetch the image", "copy", "stop", "move", "install.sh", "check the fabric", "start")
+STEPS = (
+    "start the node and prepare",
+    "fetch the image",
+    "copy",
+    "stop",
+    "shut",
+    "unplug",
+    "plug",
+    "start the node again",
+    "install.sh",
+    "check the fabric",
+    "see that each plugged port",
+    "start the engine",
+    "wait",
+)
 
 # From the output of two nodes to a bundle that can be reviewed.
 FIVE = """\
@@ -299,6 +344,7 @@ def test_machine_readable_review_of_a_new_site(tmp_path: Path, sparkgen: Command
     found: dict[str, Any] = data(sparkgen, tmp_path, "--against", "main")
     assert {node["state"] for node in found["nodes"]} == {"new"}
     steps = order(found)
-    assert steps[0].startswith("fetch the image first: ")
-    assert steps[-1].startswith("start the engine")
+    starts = ("plug cable 1 into", "plug cable 2 into", "start the node and", "fetch the image")
+    assert all(map(str.startswith, steps, starts))
+    assert steps[-1].startswith("wait until these serve")
     assert not [step for step in steps if step.startswith("stop")]

@@ -20,9 +20,8 @@ from generator.review.data import document
 from generator.review.edits import edits
 from generator.review.ends import Commit, End, Folder, abandoned, origin
 from generator.review.history import HistoryError, at_commit, beside_at_commit, snapshot
-from generator.review.impact import Before, Review, removal, review
+from generator.review.impact import Before, Review, addresses, removal, renamed, review
 from generator.review.markdown import comment
-from generator.review.steps import renamed_nodes
 from generator.review.text import text
 from generator.site import Site
 
@@ -136,7 +135,7 @@ def _facts(old: Reading | None, new: ValidReading) -> tuple[Site | None, tuple[s
     """The previous site, and what was changed in its file, as far as either is known."""
     if old is None or not isinstance(old.document.data, dict):
         return None, ()
-    names = renamed_nodes(new.site, old.site)
+    names = renamed(addresses(new.site), addresses(old.site)) if old.site else {}
     return old.site, edits(old.document.data, new.reading.document.data, names)
 
 

@@ -4,27 +4,37 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from generator.activation import Effect
+from generator.activation import Activation, Effect
 from generator.bundle.tree import File, Tree
 from generator.operation.files import facts
-from generator.operation.state import CLIENT_KEY, Desired, Door, Engine, Folder, Need, Program
+from generator.operation.state import (
+    CLIENT_KEY,
+    Cable,
+    Desired,
+    Door,
+    Engine,
+    Folder,
+    Need,
+    Program,
+)
+from generator.services import SERVICES
+from generator.site.service import Service
 
 Facts = Mapping[str, Sequence[str]]
 # The files of a node by their paths there.
 Files = Mapping[str, File]
 
 _FACTS, _NETPLAN = "etc/sparkgen/node.env", "etc/netplan/40-cx7.yaml"
-_RULES = "etc/sparkgen/firewall.rules"
+_NODES, _SSH_KEYS = "etc/sparkgen/nodes.env", "opt/sparkgen/ssh-keys.sh"
 _UNITS = "etc/systemd/system/"
 _GATEWAY, _PROXY = "sparkgen-gateway", "sparkgen-proxy"
 _IMAGE = re.compile(r"^ +image: [\"']?([^\s\"']+)", re.MULTILINE)
 _STOP = re.compile(r"^TimeoutStopSec=(\d+)$", re.MULTILINE)
+_LOGINS = Activation("", Effect.FILES, step="/opt/sparkgen/ssh-keys.sh")
 _NAMES = ("--served-model-name", "--served_model_name", "--alias")
 
 
-def desired(
-    tree: Tree, nodes: Sequence[str], cables: Iterable[tuple[str, tuple[str, str]]]
-) -> Desired:
+def desired(tree: Tree, nodes: Sequence[str], cables: Iterable[Cable]) -> Desired:
     """What a bundle makes of its nodes, which are in the order of ranks, and of its cables."""
     files: dict[str, dict[str, File]] = {name: {} for name in nodes}
     for path, file in tree.items():
@@ -60,12 +70,15 @@ def _groups(files: Files, known: Facts) -> tuple[str, ...]:
 
 def _folder(node: str, files: Files, known: Facts, groups: Sequence[str]) -> Folder:
     programs = [_engine_program(files, known, group, groups) for group in groups]
-    units: dict[str, dict[str, str]] = {}
+    units: dict[str, dict[str, File]] = {}
     for path, file in files.items():
         if unit := file.activation.unit:
-            units.setdefault(unit, {})[path] = file.text
-    programs += [Program(unit, reads, _beside(reads, unit, known)) for unit, reads in units.items()]
-    links, sums, rules = (files.get(path) for path in (_NETPLAN, "SHA256SUMS", _RULES))
+            units.setdefault(unit, {})[path] = file
+    programs += [_service(unit, own, known) for unit, own in units.items()]
+    if _SSH_KEYS in files:
+        members = {"members": "\n".join(_text_facts(files, _NODES).get("MEMBER", ()))}
+        programs.append(Program("ssh-keys", members, activation=_LOGINS))
+    links, sums = files.get(_NETPLAN), files.get("SHA256SUMS")
     return Folder(
         node,
         sums.text if sums else "",
@@ -74,7 +87,7 @@ def _folder(node: str, files: Files, known: Facts, groups: Sequence[str]) -> Fol
         links.text if links else "",
         {path: file.text for path, file in files.items() if path.startswith("etc/ssh/sshd")},
         {program.unit: program for program in programs},
-        rules.text if rules else None,
+        any(need.kind == "secret" for program in programs for need in program.needs),
     )
 
 
@@ -95,8 +108,12 @@ def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str
     }
     read = {path: t for path, t in shared.items() if not group or f"/{path}" in text}
     secrets = _text_facts(files, _place("container.env", group)).get("SECRET", ())
-    needs = (*_needs(mine), *(Need("secret", name) for name in secrets))
-    return Program(unit_of(group), {**own, **read}, frozenset(needs), is_engine=True)
+    members = " ".join(mine.get("RANKS", ()) or _text_facts(files, _NODES).get("MEMBER", ()))
+    needs = (*_needs(mine, members), *(Need("secret", name) for name in secrets))
+    waits = group in {name for words in known.get("ALTERNATIVES", ()) for name in words.split()[1:]}
+    boots = "JOB" not in mine and not waits
+    reads = {**own, **read}
+    return Program(unit_of(group), reads, frozenset(needs), is_engine=True, boots=boots)
 
 
 def _facts_of(files: Files, known: Facts, group: str) -> Facts:
@@ -114,7 +131,7 @@ def _is_read(file: File) -> bool:
     return file.activation.effect is Effect.RESTART
 
 
-def _needs(known: Facts) -> Iterator[Need]:
+def _needs(known: Facts, members: str) -> Iterator[Need]:
     """What an engine needs on its node, by its facts."""
     is_built = "IMAGE_IS_BUILT" in known
     for image in known.get("IMAGE", ()):
@@ -131,20 +148,37 @@ def _needs(known: Facts) -> Iterator[Need]:
         yield Need("vocabulary", file, _first(known, "VOCABULARIES"), url)
     yield from (Need("folder", path) for path in known.get("MODEL_FILE", ()))
     yield from (Need("file", words.split(maxsplit=1)[1]) for words in known.get("FILE", ()))
-    yield from (Need("key", path) for path in known.get("KEY", ()))
+    yield from (Need("key", path, members) for path in known.get("KEY", ()))
 
 
 # The facts that name the secrets which the script of a unit reads.
-_SECRETS = {_GATEWAY: "GATEWAY_KEY", _PROXY: "API_KEY", "sparkgen-web-ui": "WEB_UI"}
+_SECRETS = {
+    _GATEWAY: ("GATEWAY_KEY",),
+    _PROXY: ("API_KEY", "ENGINE_KEY"),
+    "sparkgen-web-ui": ("WEB_UI",),
+}
+_REGISTER = "create a key for each client: sudo /opt/sparkgen/proxy.sh add NAME"
 
 
-def _beside(reads: Mapping[str, str], unit: str, known: Facts) -> frozenset[Need]:
-    """What a service beside the engine needs."""
+def _service(unit: str, files: Files, known: Facts) -> Program:
+    """A service beside the engine, with what it needs."""
+    reads = {path: file.text for path, file in files.items()}
     images = {image for text in reads.values() for image in _IMAGE.findall(text)}
-    secrets = (words.rpartition("=")[2] for words in known.get(_SECRETS.get(unit, ""), ()))
-    return frozenset(
-        [*(Need("image", image) for image in images), *(Need("secret", s) for s in secrets)]
-    )
+    words = (words for name in _SECRETS.get(unit, ()) for words in known.get(name, ()))
+    secrets = {re.split("[= ]", each)[-1] for each in words}
+    kept = (service.KEPT for service in SERVICES.values() if _has_unit(service, unit))
+    own = _REGISTER if unit == _PROXY else ""
+    needs = {
+        *(Need("image", image) for image in images),
+        *(Need("secret", name) for name in secrets),
+        *(Need("kept", what, source=own) for what in kept if what),
+    }
+    activation = next(iter(files.values())).activation
+    return Program(unit, reads, frozenset(needs), activation, boots=not activation.before)
+
+
+def _has_unit(service: type[Service], unit: str) -> bool:
+    return any(entry.activation.unit == unit for entry in service.ENTRIES)
 
 
 def _engines(
@@ -227,7 +261,9 @@ def _doors(
             fronted = True
             names = dict.fromkeys(name for engine in engines for name in engine.names)
             groups = tuple(engine.group for engine in engines)
-            yield Door(url, node, units, groups, tuple(names), CLIENT_KEY)
+            script = own.get("opt/sparkgen/proxy.sh")
+            drains = bool(script and "proxy.sh drain " in script.text)
+            yield Door(url, node, units, groups, tuple(names), CLIENT_KEY, drains)
     for engine in () if fronted else engines:
         if engine.url:
             yield Door(engine.url, engine.nodes[0], (), (engine.group,), engine.names, engine.key)
@@ -246,3 +282,16 @@ def _found(pattern: re.Pattern[str], files: Files, path: str) -> str:
 
 def _first(known: Facts, name: str) -> str:
     return next(iter(known.get(name, ())), "")
+
+
+def had(tree: Tree, node: str, need: Need) -> bool:
+    """Whether a bundle of any version has had a node get the same: by the words in its files."""
+    words = [need.name, need.place, need.source if need.source != "main" else ""]
+    texts = [
+        file.text
+        for path, file in tree.items()
+        if path.startswith((f"{node}/etc/sparkgen/", f"{node}/opt/sparkgen/"))
+        and path.endswith((".env", ".yaml", ".sbatch"))
+    ]
+    found = (re.compile(rf"(?<![\w./:-]){re.escape(word)}(?![\w.:-])") for word in words if word)
+    return all(any(word.search(text) for text in texts) for word in found)

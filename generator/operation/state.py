@@ -1,12 +1,17 @@
 """The cluster in operation: nodes, cables, programs and their settings, and what clients see."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Literal
 
+from generator.activation import NOTHING, Activation
+from generator.operation.meaning import same
 from generator.records import record
 
 # The text of each file that a program reads, by its path on the node.
 Reads = Mapping[str, str]
+# Of an engine that serves: its group. Of a cable: its two ends, such as `spark1:p0` and `rack:1`.
+Ends = tuple[str, str]
 
 
 @record
@@ -15,10 +20,13 @@ class Need:
 
     `name` is an image, a repository of the hub, a path, or the name of a secret. `place` is the
     folder that models and vocabularies are read from, or the checksum of what an image is built
-    from; `source` is the model's revision, or the vocabulary's URL.
+    from; `source` is the model's revision, or the vocabulary's URL. Keys between nodes are those of
+    all nodes in `place`; `kept` is what a service stores.
     """
 
-    kind: Literal["image", "built image", "model", "folder", "vocabulary", "file", "secret", "key"]
+    kind: Literal[
+        "image", "built image", "model", "folder", "vocabulary", "file", "secret", "key", "kept"
+    ]
     name: str
     place: str = ""
     source: str = ""
@@ -26,15 +34,29 @@ class Need:
 
 @record
 class Program:
-    """What runs under a unit of systemd, or as a job: what it reads as it starts, and needs.
+    """What runs under a unit of systemd, or is run after an installation.
 
-    `is_engine`: it is a rank of an engine, which is started with the other ranks.
+    `reads` are the files that it reads as it starts, and `activation` says how it is started.
+    `is_engine`: it is a rank of an engine, which is started with the other ranks. What `boots` is
+    started at each boot.
     """
 
     unit: str
     reads: Reads
     needs: frozenset[Need] = frozenset()
+    activation: Activation = NOTHING
     is_engine: bool = False
+    boots: bool = True
+
+    def is_like(self, other: "Program | None") -> bool:
+        """Whether it would run in the same way."""
+        if other is None or self.reads.keys() != other.reads.keys():
+            return False
+        return all(same(path, text, other.reads[path]) for path, text in self.reads.items())
+
+    def mentions(self, word: str) -> bool:
+        """Whether it has been started with an address or a name."""
+        return any(word in text for text in self.reads.values())
 
 
 @record
@@ -42,26 +64,27 @@ class Folder:
     """A node's folder of a bundle, as far as installing it has effects.
 
     `address` is the one that people reach the node at, empty if it has no management network, and
-    `user` their login. `links` is netplan's file, `guarded` what install.sh takes back unless it is
-    confirmed, and `firewall` the firewall's rules, None without one.
+    `user` their login. `links` is netplan's file, and `guarded` what install.sh takes back unless
+    it is confirmed. `has_secrets`: installing it makes the file for secrets.
     """
 
     node: str
     checksums: str
-    address: str
-    user: str
-    links: str
-    guarded: Reads
-    programs: Mapping[str, Program]
-    firewall: str | None = None
+    address: str = ""
+    user: str = ""
+    links: str = ""
+    guarded: Mapping[str, str] = {}
+    programs: Mapping[str, Program] = {}
+    has_secrets: bool = False
 
 
 @record
 class Node:
     """A node as it is: `name` is that of its host, `installed` the folder that it was given last.
 
-    `links` is what netplan has applied, `firewall` the rules in force, `has` what was brought, and
-    `running` the programs as they were started. An unconfirmed change is taken back by a timer.
+    `links` is what netplan has applied, `has` what was brought, and `running` the programs as they
+    were started. An unconfirmed change is taken back by a timer. `is_checked`: its links have been
+    tried since they changed, and measured since it was plugged.
     """
 
     name: str
@@ -71,8 +94,9 @@ class Node:
     copied: Folder | None = None
     installed: Folder | None = None
     is_confirmed: bool = True
+    is_checked: bool = True
+    is_measured: bool = True
     links: str = ""
-    firewall: str | None = None
     has: frozenset[Need] = frozenset()
     running: Mapping[str, Program] = {}
 
@@ -97,12 +121,18 @@ class Engine:
     stop_seconds: int = 0
     load_seconds: int = 0
 
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """The units of the engines that take turns with it, without its own."""
+        return tuple(f"sparkgen-engine-{name}" for name in self.turns if name != self.group)
+
 
 @record
 class Door:
     """An address of clients: the units on its node that answer there, and the engines behind.
 
     `key` is what requests need: a client's own key of the proxy, the engine's secret, or nothing.
+    `drains`: the proxy there can send an engine no more requests before it stops.
     """
 
     url: str
@@ -111,19 +141,52 @@ class Door:
     groups: tuple[str, ...]
     names: tuple[str, ...]
     key: str = ""
+    drains: bool = False
+
+
+@record
+class Cable:
+    """A cable: its number and label, and its ends."""
+
+    number: int
+    label: str
+    ends: Ends
+
+    def __str__(self) -> str:
+        return f"cable {self.number}{f' ({self.label})' if self.label else ''}"
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """What its ends are plugged into, including a switch."""
+        return tuple(end.partition(":")[0] for end in self.ends)
 
 
 @record
 class Desired:
-    """What a bundle makes of a cluster: folders by node in the order of ranks, engines, doors.
-
-    Each cable has a number or a label, and two ends, such as `spark1:p0` or `rack:1`.
-    """
+    """What a bundle makes of a cluster: folders by node in the order of ranks, engines, doors."""
 
     folders: Mapping[str, Folder]
-    cables: tuple[tuple[str, tuple[str, str]], ...]
+    cables: tuple[Cable, ...]
     engines: tuple[Engine, ...]
     doors: tuple[Door, ...]
+
+    @cached_property
+    def by_group(self) -> Mapping[str, Engine]:
+        """The engines by their groups."""
+        return {engine.group: engine for engine in self.engines}
+
+
+@record
+class Cluster:
+    """A cluster as it is: its nodes by their names in the new bundle, and the cable in each port.
+
+    `serving` are the engines that answer, by group, and `prepared` what was done on switches.
+    """
+
+    nodes: Mapping[str, Node]
+    plugged: Mapping[str, Cable]
+    serving: Mapping[str, Engine]
+    prepared: frozenset[str] = frozenset()
 
 
 CLIENT_KEY = "a key of the proxy"

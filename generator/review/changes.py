@@ -10,13 +10,11 @@ from generator.bundle.output import same_but_origin
 from generator.bundle.plan import CABLING, CHECKSUMS, MANIFEST, MEMORY, is_recorded
 from generator.bundle.tree import File, Tree
 from generator.diagnostics import visible
+from generator.operation.meaning import same
 from generator.records import record
 
 Kind = Literal["added", "removed", "changed"]
 
-# Files in which a line that starts with # is not a comment.
-_WITHOUT_COMMENTS = (".md", ".svg", ".json", CHECKSUMS)
-_DIRECTIVES = ("#!", "#SBATCH")
 _NO_NEWLINE = "\n\\ No newline at end of file"
 
 
@@ -62,12 +60,23 @@ class FileChange:
 
     @property
     def activation(self) -> Activation:
-        """How the change is applied on the node; nothing if only comments differ."""
+        """How the change is applied on the node; nothing if no program reads what differs."""
         match self.difference:
             case Added(file) | Removed(file):
                 return file.activation
             case Changed(before, after):
-                return NOTHING if _meaning(before) == _meaning(after) else after.activation
+                path = self.path.partition("/")[2] or self.path
+                is_like = before.executable == after.executable
+                is_like = is_like and same(path, before.text, after.text)
+                return NOTHING if is_like else after.activation
+
+    def differs_in(self, other: Tree) -> bool:
+        """Whether the previous file is another one in a bundle, or is not there."""
+        match self.difference:
+            case Added():
+                return self.path in other
+            case Removed(before) | Changed(before, _):
+                return self.path not in other or other[self.path].text != before.text
 
     @property
     def repeats(self) -> bool:
@@ -145,18 +154,6 @@ def _difference(
         return None
     is_same = (before.text, before.mode) == (after.text, after.mode)
     return None if is_same else Changed(before, after)
-
-
-def _meaning(file: File) -> tuple[list[str], bool]:
-    """The lines that a program reads, and whether the file is executable."""
-    lines = file.text.split("\n")
-    if not file.path.endswith(_WITHOUT_COMMENTS):
-        lines = [line for line in lines if not _is_comment(line)]
-    return lines, file.executable
-
-
-def _is_comment(line: str) -> bool:
-    return line.lstrip().startswith("#") and not line.startswith(_DIRECTIVES)
 
 
 def _whole(path: str, removed: Sequence[str], added: Sequence[str]) -> Iterator[str]:

@@ -1,27 +1,32 @@
 """Reviews as JSON, for scripts. The format is stable: keys are added, never renamed or removed.
 
     {"version": 1,
-     "sites": [{"site", "was", "against", "changed", "edits", "notes", "downtimeSeconds",
-                "headroomGib",
+     "sites": [{"site", "was", "against", "changed", "edits", "notes", "clients", "upgrade",
+                "downtime", "downtimeSeconds", "outages", "headroomGib",
                 "nodes": [{"node", "was", "state", "effect", "restarts", "todo", "files"}],
-                "files": [{"path", "kind", "change", "added", "removed", "diff"}],
-                "order": [{"step", "nodes"}]}]}
+                "files": [{"path", "kind", "change", "added", "removed", "diff", "cause"}],
+                "order": [{"step", "nodes", "seconds", "down", "alone"}]}]}
 
 `state` is `new`, `changed`, `unchanged`, `renamed` or `removed`; `was` is the previous name, which
-is empty for a new site; `edits` is what was changed in the site file; `effect` is `nothing`,
-`files`, `reload`, `service`, `restart` or `links`, each including the lesser ones; `restarts` means
-that the engine restarts, for whatever reason; `downtimeSeconds` is the sum of
-the limits for stopping and for starting, null if the API stays up (with groups, each name that is
-still served), and `headroomGib` is the memory left on the fullest node before and after, null if
-not known.
+is empty for a new site; `edits` is what was changed in the site file; `clients` is what people who
+use the site are told. `effect` is `nothing`, `files`, `reload`, `service`, `restart` or `links`,
+each including the lesser ones; `restarts` means that the engine restarts, for whatever reason.
+`order` is also the timeline: each step takes `seconds` at most, null if people or networks take
+their time; meanwhile nobody answers to the names in `down`, and one engine alone to those in
+`alone`. `outages` has the same by name: `name`, `first` and `last` step, `seconds`, and the steps
+in `byHand` whose time is not in it. `downtimeSeconds` is that of the longest outage, null if there
+is none. `upgrade` is null, or has `before`, `after` and `changes`, each with `version`, `text` and
+`files`; `cause` is `sparkgen` for a file that differs for that reason, else `site`. `headroomGib`
+is the memory left on the fullest node before and after, null if not known.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from generator.review.changes import FileChange
 from generator.review.impact import Review
+from generator.review.upgrade import Upgrade
 
 VERSION = 1
 
@@ -33,6 +38,7 @@ def document(reviews: Sequence[Review]) -> str:
 
 
 def _review(review: Review) -> dict[str, Any]:
+    upgraded = frozenset(review.upgrade.files if review.upgrade else ())
     return {
         "site": review.name,
         "was": review.was,
@@ -40,7 +46,20 @@ def _review(review: Review) -> dict[str, Any]:
         "changed": review.changed,
         "edits": list(review.edits),
         "notes": list(review.notes),
-        "downtimeSeconds": review.limits and review.limits.stop + review.limits.load,
+        "clients": list(review.clients),
+        "upgrade": _upgrade(review.upgrade),
+        "downtime": review.downtime,
+        "downtimeSeconds": review.outcome.seconds,
+        "outages": [
+            {
+                "name": outage.name,
+                "first": outage.first,
+                "last": outage.last,
+                "seconds": outage.seconds,
+                "byHand": list(outage.by_hand),
+            }
+            for outage in review.outcome.outages
+        ],
         "headroomGib": list(review.headroom) if review.headroom else None,
         "nodes": [
             {
@@ -50,20 +69,43 @@ def _review(review: Review) -> dict[str, Any]:
                 "effect": node.effect.name.lower(),
                 "restarts": node.restarts,
                 "todo": node.title,
-                "files": [_file(file) for file in node.files],
+                "files": [_file(file, upgraded) for file in node.files],
             }
             for node in review.nodes
         ],
-        "files": [_file(file) for file in review.files],
-        "order": [{"step": step.text, "nodes": list(step.nodes)} for step in review.order],
+        "files": [_file(file, upgraded) for file in review.files],
+        "order": [
+            {
+                "step": step.text,
+                "nodes": list(step.nodes),
+                "seconds": step.seconds,
+                "down": list(step.down),
+                "alone": list(step.alone),
+            }
+            for step in review.order
+        ],
     }
 
 
-def _file(file: FileChange) -> dict[str, Any]:
+def _upgrade(upgrade: Upgrade | None) -> dict[str, Any] | None:
+    if upgrade is None:
+        return None
+    return {
+        "before": upgrade.before,
+        "after": upgrade.after,
+        "changes": [
+            {"version": entry.version, "text": entry.text, "files": list(entry.files)}
+            for entry in upgrade.entries
+        ],
+    }
+
+
+def _file(file: FileChange, upgraded: Collection[str]) -> dict[str, Any]:
     return {
         "path": file.path,
         "kind": file.kind,
         "change": file.activation.text,
+        "cause": "sparkgen" if file.path in upgraded else "site",
         "added": file.added,
         "removed": file.removed,
         "diff": "\n".join(file.lines) + "\n",

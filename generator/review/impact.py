@@ -1,11 +1,7 @@
-"""The impact of a change on the nodes: what is done, what is down for how long, in which order.
+"""The review of a change: what differs, and the plan for it that was carried out on a model."""
 
-Each file of a bundle knows how a change of it is applied; everything here follows from that, and
-from two facts: the ranks of a site serve together or not at all, and the head is the first to stop
-and the last to start.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from generator.activation import Effect
@@ -15,15 +11,18 @@ from generator.bundle.tree import Tree
 from generator.diagnostics import listed
 from generator.fit.assessment import Fit
 from generator.fit.table import bars
+from generator.operation.clients import pages, told
+from generator.operation.files import facts
+from generator.operation.needed import Change
+from generator.operation.outcome import Outage, Outcome, Step, outcome
+from generator.operation.plan import plan
+from generator.operation.reading import desired, had
+from generator.operation.state import Cable, Desired
 from generator.records import record, replace
-from generator.review.addresses import left_behind, moved
-from generator.review.cables import cables_of, listed_cables, pulled, under_new_names
 from generator.review.changes import FileChange, changes
 from generator.review.nodes import NodeReview, State, engine_title
-from generator.review.serving import Serving, serving
-from generator.review.steps import Change, Step, node_steps, order, renamed_nodes
+from generator.review.upgrade import Upgrade, upgrade
 from generator.site import Site
-from generator.site.container import Times
 
 
 @record
@@ -31,11 +30,10 @@ class Review:
     """Everything that a change of a site does; `files` are those that belong to no node.
 
     `was` is the site's previous name, empty if there was none, and `edits` what was changed in its
-    file. `limits` are those of the engine that stops and starts. They are None if the API stays
-    up or was not there before; with groups, if each name that is still served continues to answer.
-    `served` and `serves` tell whether an engine runs before and after.
-    `headroom` is the memory left on the fullest node before and after, in GiB,
-    None if not known; `bars` show the memory of the nodes if it changes.
+    file. `clients` is what people who use the site are told. `served` and `serves` tell whether an
+    engine runs before and after. `headroom` is the memory left on the fullest node before and
+    after, in GiB, None if not known; `bars` show the memory of the nodes if it changes. `upgrade`
+    is what another version of sparkgen changes by itself.
     """
 
     name: str
@@ -45,13 +43,18 @@ class Review:
     notes: tuple[str, ...]
     nodes: tuple[NodeReview, ...]
     files: tuple[FileChange, ...]
-    order: tuple[Step, ...]
-    limits: Times | None
-    headroom: tuple[float, float] | None
+    outcome: Outcome
+    headroom: tuple[float, float] | None = None
     bars: tuple[str, ...] = ()
-    serving: Serving | None = None
+    clients: tuple[str, ...] = ()
+    upgrade: Upgrade | None = None
     served: bool = True
     serves: bool = True
+
+    @property
+    def order(self) -> tuple[Step, ...]:
+        """What to do, in this order."""
+        return self.outcome.steps
 
     @property
     def changed(self) -> bool:
@@ -70,42 +73,59 @@ class Review:
 
     @property
     def downtime(self) -> str:
-        """What clients notice."""
-        if self.served and not self.serves:
+        """What clients notice, in words."""
+        if not self.served:
+            return "nothing runs yet" if self.serves else "no engine runs"
+        if not self.serves:
             return "the API is gone"
-        engines, services = self._of_engines, self._of_services
-        return "; ".join(services if services and engines == _STAYS else (engines, *services))
-
-    @property
-    def _of_services(self) -> tuple[str, ...]:
-        """What restarting services mean to clients; added or removed services don't restart."""
-        files = [file for node in self.nodes if node.state == "changed" for file in node.files]
-        kinds: dict[str, set[str]] = {}
-        for file in files:
-            if file.activation.notice:
-                kinds.setdefault(file.activation.notice, set()).add(file.kind)
-        return tuple(notice for notice, found in kinds.items() if "changed" in found)
-
-    @property
-    def _of_engines(self) -> str:
-        limits = in_words(self.limits) if self.limits else ""
-        if self.serving and (self.serving.stopping or limits):
-            return _notice(self.serving, limits)
-        if limits:
-            return f"the API is down: stop, then load the model {limits}"
-        if self.served:
-            return _STAYS
-        return "nothing runs yet" if self.serves else "no engine runs"
+        return "; ".join(_notices(self.outcome)) or "the API stays up"
 
 
-_STAYS = "the API stays up"
+def _notices(found: Outcome) -> Iterator[str]:
+    """The engines that stop, the names that are not answered, and those that one engine answers."""
+    again = [group for group, goes_on in found.stopped.items() if goes_on and group]
+    gone = [group for group, goes_on in found.stopped.items() if not goes_on and group]
+    if again:
+        yield f"{listed(again, 'and')} restart{'s' * (len(again) == 1)}"
+    if gone:
+        yield f"{listed(gone, 'and')} {'is' if len(gone) == 1 else 'are'} gone"
+    if found.lost:
+        yield f"nobody answers to {listed(found.lost, 'and')} any more"
+    together: dict[Outage, list[str]] = {}
+    for outage in found.outages:
+        together.setdefault(replace(outage, name=""), []).append(outage.name)
+    for outage, names in together.items():
+        yield f"nobody answers to {listed(names, 'and')} in {_while(outage)}"
+    down = {*found.lost, *(outage.name for outage in found.outages)}
+    if kept := [name for name in found.alone if name not in down]:
+        where = ", at its own address" if {*kept} & {*found.spread} else ""
+        yield f"one engine alone answers to {listed(kept, 'and')} meanwhile{where}"
+    elif found.stopped and not down:
+        yield "the API stays up"
+
+
+def _while(outage: Outage) -> str:
+    """`steps 3 to 6, for at most 23 min`."""
+    is_one = outage.first == outage.last
+    steps = f"step {outage.first}" if is_one else f"steps {outage.first} to {outage.last}"
+    limit = f"for at most {minutes(outage.seconds)}" if outage.seconds else ""
+    more = f"as long as step{'s' * (len(outage.by_hand) > 1)} "
+    hand = f"{more}{listed(map(str, outage.by_hand), 'and')} take" if outage.by_hand else ""
+    hand += "s" * (len(outage.by_hand) == 1)
+    return ", ".join(filter(None, [steps, " and ".join(filter(None, [limit, hand]))]))
+
+
+def minutes(seconds: int) -> str:
+    """A duration in words."""
+    return f"{-(-seconds // 60)} min" if seconds >= 60 else f"{seconds} s"
 
 
 @record
 class Before:
     """A bundle to compare with: its title, its files, and its site if that is known.
 
-    `left_over` is its folder, if the site now has another folder or none.
+    `left_over` is its folder, if the site now has another folder or none. `rebuilt` is what this
+    version makes of the same site, if another version has built the bundle.
     """
 
     title: str
@@ -114,165 +134,171 @@ class Before:
     site: Site | None = None
     edits: tuple[str, ...] = ()
     left_over: str = ""
+    rebuilt: Tree | None = None
 
 
 def review(site: Site, after: Tree, before: Before) -> Review:
     """Review what it means for a bundle to become `after`, the bundle of `site`."""
-    names = renamed_nodes(site, before.site)
+    names = renamed(addresses(site), _addresses(before.bundle))
     tree = _under_new_names(before.bundle.tree, names)
     members = [names.get(name, name) for name in before.bundle.nodes]
-    present = {node.name for node in site.nodes}
-    gone = [name for name in members if name not in present]
-    new = present - set(members)
-    by_node, rest = _by_node(changes(tree, after), [*present, *gone])
-    effects = {name: _effect(files) for name, files in by_node.items()}
-    old_cables = cables_of(before.site) if before.site else listed_cables(before.bundle.cables)
-    cables = under_new_names(old_cables, names)
-    loose = pulled(cables, cables_of(site)) & present
-    ran = {name for name in members if _has_engine(tree, name)}
-    restarts = bool(members and (ran or site.parts)) and (
-        bool(new or gone or loose) or any(effect >= Effect.RESTART for effect in effects.values())
+    new = tuple(node.name for node in site.nodes)
+    hosts = {new_name: name for name, new_name in names.items()}
+    old_cables = _renamed_cables(_cables_of(before), names)
+    found = changes(tree, after)
+    by_node, rest = _by_node(found, [*new, *members])
+    change = Change(
+        desired(_as_now(tree, after), members, old_cables),
+        desired(after, new, _site_cables(site)),
+        hosts,
+        {name for name in new if by_node[name] or name in hosts},
+        tuple(_preparations(site, before, tree)),
+        lambda name, need: had(tree, name, need),
     )
-    was = {new_name: name for name, new_name in names.items()}
-    parts = serving(site, tree, before.site, by_node, loose) if site.groups else None
-    restarting = (_restarting(parts, members) if parts else set(members)) & ran
-    stopped = restarting - new if restarts else set()
-    nodes = tuple(
-        _node_review(
-            *(name, was.get(name, name), by_node[name]),
-            is_new=name in new,
-            is_gone=name in gone,
-            engine=engine_title(name in ran, bool(name in present and site.parts_of(name))),
-            restarts=name in stopped,
-            is_unplugged=name in loose,
-        )
-        for name in (*(node.name for node in site.nodes), *gone)
-    )
-    change = Change(site, tree, members, ran, before.site, cables, nodes, restarts, parts)
-    is_down = restarts if parts is None else parts.interrupts and not restarting.isdisjoint(members)
-    is_down = bool(is_down and ran and site.parts)
+    result = outcome(change, plan(change))
     return Review(
         name=site.name,
         against=before.title,
         was=before.name,
         edits=before.edits,
-        notes=(
-            *_notes(site, before.site, names),
-            *moved(tree, site),
-            *left_behind(tree, site),
-            *_left_over(before),
-        ),
-        nodes=nodes,
+        notes=(*_notes(site, before.site, names), *_left_over(before)),
+        nodes=tuple(_nodes(change, by_node)),
         files=tuple(rest),
-        order=tuple(order(change)),
-        limits=site.times if is_down else None,
+        outcome=result,
         headroom=_headroom(before.site, site),
         bars=_bars(before.site, site),
-        serving=parts if before.bundle.nodes else None,
-        served=bool(ran),
-        serves=bool(site.parts),
-    )
-
-
-def _has_engine(before: Tree, node: str) -> bool:
-    folder = f"{node}/etc/sparkgen"
-    return any(path.startswith((f"{folder}/engine.env", f"{folder}/groups/")) for path in before)
-
-
-def _node_review(
-    name: str,
-    was: str,
-    files: Sequence[FileChange],
-    is_new: bool,
-    is_gone: bool,
-    engine: str,
-    restarts: bool,
-    is_unplugged: bool,
-) -> NodeReview:
-    state: State = "changed" if files else "unchanged"
-    if is_new or is_gone:
-        state = "new" if is_new else "removed"
-    elif name != was:
-        state = "renamed"
-    return NodeReview(
-        name=name,
-        was=was,
-        state=state,
-        effect=_effect(files),
-        files=tuple(files),
-        steps=() if is_gone else tuple(node_steps(tuple(files), name != was)),
-        engine=engine,
-        restarts=restarts,
-        is_unplugged=is_unplugged,
+        clients=(*told(change, result), *pages(_pages(tree), _pages(after))),
+        upgrade=upgrade(before.bundle, before.rebuilt, found),
+        served=bool(change.now.serving),
+        serves=any(engine.is_active for engine in change.after.engines),
     )
 
 
 def removal(before: Before) -> Review:
     """Review what it means for a site to be removed."""
-    by_node, rest = _by_node(changes(before.bundle.tree, {}), before.bundle.nodes)
-    names = before.bundle.nodes
-    ran = tuple(name for name in names if _has_engine(before.bundle.tree, name))
+    tree, members = before.bundle.tree, before.bundle.nodes
+    by_node, rest = _by_node(changes(tree, {}), members)
+    nothing = Desired({}, (), (), ())
+    old = desired(tree, members, _cables_of(before))
+    change = Change(replace(old, cables=()), nothing, {}, (), (), lambda name, need: False)
     return Review(
         name=before.name,
         against=before.title,
         was=before.name,
         edits=(),
         notes=tuple(_left_over(before)),
-        nodes=tuple(
-            NodeReview(
-                *(name, name, "removed", Effect.RESTART, tuple(files), ()),
-                engine=engine_title(name in ran, False),
-                restarts=False,
-            )
-            for name, files in by_node.items()
-        ),
+        nodes=tuple(_nodes(change, by_node)),
         files=tuple(rest),
-        order=(
-            *([Step("stop the engine, the head first", ran)] if ran else []),
-            Step("install.sh --uninstall", names),
-        ),
-        limits=None,
-        headroom=None,
-        served=bool(ran),
+        outcome=outcome(change, plan(change)),
+        served=bool(change.now.serving),
         serves=False,
     )
 
 
-def in_words(times: Times) -> str:
-    """The limits of stopping and loading, none of which is a prediction."""
-    return f"(stop limit {minutes(times.stop)}, start limit {minutes(times.load)})"
+def _nodes(change: Change, by_node: Mapping[str, Sequence[FileChange]]) -> Iterator[NodeReview]:
+    """What the change does to each node, the ones that are removed last."""
+    stopped = {name for engine in change.stopping for name in engine.nodes}
+    stopped |= {name for engine in change.switched.values() for name in engine.nodes}
+    stopped &= change.before.folders.keys()
+    for name, files in by_node.items():
+        is_gone, is_new = name not in change.after.folders, name in change.new_nodes
+        was = change.hosts.get(name, name)
+        state: State = "changed" if files else "unchanged"
+        if is_new or is_gone:
+            state = "new" if is_new else "removed"
+        elif was != name:
+            state = "renamed"
+        yield NodeReview(
+            *(name, was, state, _effect(files), tuple(files)),
+            engine=engine_title(_ranks(change.before, name), _ranks(change.after, name)),
+            restarts=name in stopped and not is_gone,
+            is_unplugged=name in change.disturbed and not (is_new or is_gone),
+        )
 
 
-def minutes(seconds: int) -> str:
-    """A duration in words."""
-    return f"{-(-seconds // 60)} min" if seconds >= 60 else f"{seconds} s"
+def _ranks(bundle: Desired, name: str) -> bool:
+    """Whether a node has an engine."""
+    folder = bundle.folders.get(name)
+    return folder is not None and any(p.is_engine for p in folder.programs.values())
 
 
-def _restarting(parts: Serving, members: Iterable[str]) -> set[str]:
-    """The nodes on which an engine stops."""
-    if not parts.before:
-        return set(members)
-    return {node for name in parts.stopping for node in parts.before[name]}
+def _cables_of(before: Before) -> tuple[Cable, ...]:
+    """The cables of a bundle, with their labels if its site is known."""
+    if before.site:
+        return _site_cables(before.site)
+    return tuple(Cable(number, "", ends) for number, ends in enumerate(before.bundle.cables, 1))
 
 
-def _notice(parts: Serving, limits: str) -> str:
-    """What clients notice, by the model names that they request."""
-    if not parts.before:
-        return f"the API is down: stop, then load the models {limits}"
-    stopped, gone = parts.restarting, parts.gone
-    clauses = [f"{listed(stopped, 'and')} restart{'s' * (len(stopped) == 1)}"] if stopped else []
-    clauses += [f"{listed(gone, 'and')} {'is' if len(gone) == 1 else 'are'} gone"] if gone else []
-    clauses += [
-        f"{part.group} runs in place of {name} once it is loaded" for part, name in parts.switched
-    ]
-    if parts.lost:
-        clauses.append(f"nobody answers to {listed(parts.lost, 'and')} any more")
-    if parts.is_down:
-        clauses.append(f"nobody answers to {listed(parts.is_down, 'and')} meanwhile {limits}")
-    elif stopped and not parts.lost:
-        where = "" if parts.has_one_address else ", at its own address"
-        clauses.append(f"another group answers to the same name meanwhile{where}")
-    return "; ".join(clauses)
+def _site_cables(site: Site) -> tuple[Cable, ...]:
+    return tuple(Cable(c.number, c.label or "", (str(c.a), str(c.b))) for c in site.cables)
+
+
+def _renamed_cables(cables: Sequence[Cable], names: Mapping[str, str]) -> tuple[Cable, ...]:
+    """The cables with the new names of renamed nodes."""
+
+    def end(text: str) -> str:
+        node, colon, port = text.partition(":")
+        return f"{names.get(node, node)}{colon}{port}"
+
+    return tuple(replace(c, ends=(end(c.ends[0]), end(c.ends[1]))) for c in cables)
+
+
+def _as_now(tree: Tree, after: Tree) -> Tree:
+    """The files of a bundle, each applied as in the new one, which knows better."""
+    return {
+        path: replace(file, activation=after[path].activation) if path in after else file
+        for path, file in tree.items()
+    }
+
+
+def addresses(site: Site) -> dict[str, str]:
+    """The management addresses by the names of the nodes."""
+    return {node.name: str(node.management.address.ip) for node in site.nodes if node.management}
+
+
+def _addresses(bundle: Committed) -> dict[str, str]:
+    """The same as a bundle has them."""
+    texts = {name: bundle.tree.get(f"{name}/etc/sparkgen/node.env") for name in bundle.nodes}
+    known = {name: facts(file.text).get("MANAGEMENT") for name, file in texts.items() if file}
+    return {name: found[0] for name, found in known.items() if found}
+
+
+def renamed(after: Mapping[str, str], before: Mapping[str, str]) -> Mapping[str, str]:
+    """The new names, by old name, of nodes that keep their address."""
+    new = {address: name for name, address in after.items() if name not in before}
+    return {n: new[a] for n, a in before.items() if n not in after and a in new}
+
+
+def _pages(tree: Tree) -> dict[str, str]:
+    """The pages that people open, by their titles; each node has a dashboard of its own."""
+    file = tree.get("operator/site.env")
+    lines = facts(file.text).get("FORWARD", ()) if file else ()
+    fields = (line.split(maxsplit=3) for line in lines)
+    own = {each[3]: f"http://{each[2]}" for each in fields if len(each) == 4}
+    return {
+        title: url
+        for title, url in own.items()
+        if not title.startswith(("API", "DGX")) and "//127." not in url
+    }
+
+
+def _preparations(site: Site, before: Before, tree: Tree) -> Sequence[str]:
+    """What has to be done on the fabric before the nodes: on its switches, or for the topology."""
+    if not site.has_fabric:
+        return ()
+    if site.switch_setups:
+        known = {s.name: s for s in before.site.switch_setups} if before.site else {}
+        return [
+            f"run {setup.path} on {setup.name}, in Safe Mode"
+            if setup.title
+            else f"set {setup.name} up as {setup.path} says"
+            for setup in site.switch_setups
+            if known.get(setup.name) != setup
+        ]
+    files = (tree.get(f"{name}/etc/netplan/40-cx7.yaml") for name in before.bundle.nodes)
+    found = (re.search(r"mtu: (\d+)", file.text) for file in files if file)
+    mtu = next((int(match[1]) for match in found if match), None)
+    return site.topology.preparations(site.mtu, mtu)
 
 
 def _by_node(

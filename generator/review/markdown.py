@@ -87,6 +87,10 @@ def _impact(review: Review) -> Iterator[str]:
         yield "".join(f"    {line}\n" for line in review.bars[: _MOST_BARS + 1])
     if review.notes:
         yield "".join(f"> {escaped(note)}\n" for note in review.notes)
+    if review.clients:
+        yield "Clients:\n" + "".join(f"\n- {escaped(told)}" for told in review.clients) + "\n"
+    if review.upgrade:
+        yield f"**{escaped(str(review.upgrade))}**\n"
     yield "| Nodes | What must be done |\n|---|---|\n" + "".join(
         f"| {names} | {title} |\n" for title, names in _by_title(review.nodes)
     )
@@ -110,6 +114,10 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _folds(review: Review) -> Iterator[Fold]:
+    if review.upgrade and review.upgrade.entries:
+        upgrade = review.upgrade
+        title = f"{review.name}: changes of sparkgen since {upgrade.before}"
+        yield Fold(title, tuple(f"{e.version}: {e.text}" for e in upgrade.entries))
     alike: dict[tuple[str, ...], list[NodeReview]] = {}
     for node in review.nodes:
         if node.files:

@@ -33,7 +33,7 @@ def engine_title(ran: bool, runs: bool) -> str:
 
 @record
 class NodeReview:
-    """What changes on one node; `steps` are done there once its folder has been copied.
+    """What changes on one node.
 
     `was` is its previous name, and `engine` what a restart is to it. `is_unplugged` means that a
     cable is unplugged there, which takes its links down whatever its files say.
@@ -44,7 +44,6 @@ class NodeReview:
     state: State
     effect: Effect
     files: tuple[FileChange, ...]
-    steps: tuple[str, ...]
     engine: str
     restarts: bool
     is_unplugged: bool = False

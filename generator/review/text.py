@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from generator.columns import columns
+from generator.operation.outcome import Step
 from generator.review.changes import FileChange
 from generator.review.impact import Review
 from generator.review.nodes import NodeReview
@@ -39,6 +40,11 @@ def meaning(review: Review) -> Iterator[str]:
     if memory := headroom(review):
         yield f"  {memory}"
     yield from (f"note: {note}" for note in review.notes)
+    yield from (f"clients: {told}" for told in review.clients)
+    if review.upgrade:
+        yield str(review.upgrade)
+        for entry in review.upgrade.entries:
+            yield f"  {entry.version}: {entry.text} ({_some(entry.files)})"
 
 
 def headroom(review: Review) -> str:
@@ -64,7 +70,18 @@ def summary(review: Review) -> str:
 def order(review: Review) -> Iterator[str]:
     """The steps, numbered."""
     for number, step in enumerate(review.order, 1):
-        yield f"{number:>3}. {step}"
+        yield f"{number:>3}. {step}{during(step)}"
+
+
+def during(step: Step) -> str:
+    """Who is not answered meanwhile, in brackets."""
+    down = f"nobody answers to {', '.join(step.down)}" if step.down else ""
+    return f" ({down})" if down else ""
+
+
+def _some(files: Sequence[str]) -> str:
+    """The first of these files, and how many more there are."""
+    return f"{files[0]}{f' and {len(files) - 1} more' if len(files) > 1 else ''}"
 
 
 def shown(files: Sequence[FileChange]) -> list[FileChange]:

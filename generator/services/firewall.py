@@ -73,6 +73,7 @@ _ACTIVATION = Activation(
     step="/opt/sparkgen/firewall.sh",
     first="/opt/sparkgen/firewall.sh",
     before="/opt/sparkgen/firewall.sh --remove",
+    unit="firewall",
 )
 
 

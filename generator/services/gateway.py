@@ -33,11 +33,7 @@ QUEUE_SECONDS = 300
 # Releases that others published with a credential stealer, or that are reported as such.
 COMPROMISED = ("1.82.7", "1.82.8", "1.107.0")
 
-_RESTART = service_restart(
-    "sparkgen-gateway",
-    "the gateway",
-    "the gateway answers 503 until it has started again, for half a minute",
-)
+_RESTART = service_restart("sparkgen-gateway", "the gateway")
 _HERE = on_its_node("gateway")
 
 

@@ -15,6 +15,7 @@ _RELOAD = Activation(
     step=_FAIL2BAN,
     first=_FAIL2BAN,
     gone=_FAIL2BAN,
+    unit="fail2ban",
 )
 
 Peer = tuple[str, str, Words]
@@ -63,7 +64,6 @@ class Ssh(Service):
     """SSH between the nodes, and its hardening."""
 
     NAME = "ssh"
-    ON_NEW_MEMBERS = "/opt/sparkgen/ssh-keys.sh"
     ENTRIES = (
         Entry("etc/fail2ban/jail.d/sparkgen.conf", _RELOAD, values=_values),
         Entry("etc/ssh/ssh_config.d/40-sparkgen.conf", NOTHING, wanted=several, values=_values),

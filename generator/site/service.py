@@ -42,11 +42,10 @@ class Service:
 
     `NAME` is its key under `services`. `ENTRIES` are its files on the nodes, `OPERATOR_ENTRIES`
     those on the operator's machine. `NCCL_ORIGINS` gives the reason for each variable that `nccl`
-    sets. `ON_NEW_MEMBERS` is run on the head once a node has joined the others. `IS_ON_HEAD`: it
-    runs only on the head, or where the gateway does. `IS_OF_GROUPS`: each of several engines has
-    one of its own. `IS_BEFORE_ENGINES`: every request of a client passes through it. `IMAGES` are
-    the fields with its container images. `KEPT` is what it stores on its node, if it is on one,
-    that no bundle contains.
+    sets. `IS_ON_HEAD`: it runs only on the head, or where the gateway does. `IS_OF_GROUPS`: each of
+    several engines has one of its own. `IS_BEFORE_ENGINES`: every request of a client passes
+    through it. `IMAGES` are the fields with its container images. `KEPT` is what it stores on its
+    node, if it is on one, that no bundle contains.
     """
 
     __slots__ = ()
@@ -55,7 +54,6 @@ class Service:
     ENTRIES: ClassVar[tuple[Entry, ...]] = ()
     OPERATOR_ENTRIES: ClassVar[tuple[OperatorEntry, ...]] = ()
     NCCL_ORIGINS: ClassVar[Mapping[str, Origin]] = {}
-    ON_NEW_MEMBERS: ClassVar[str] = ""
     KEPT: ClassVar[str] = ""
     IS_ON_HEAD: ClassVar[bool] = False
     IS_OF_GROUPS: ClassVar[bool] = False

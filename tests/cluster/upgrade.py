@@ -71,6 +71,15 @@ def _run(machine: Machine, command: str) -> None:
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
 
 
+def _await(machine: Machine, text: str, folder: Path) -> None:
+    """Poll the engine's health, at the address that the bundle has for it."""
+    del text
+    files = [folder / "etc/sparkgen/node.env", *folder.glob("etc/sparkgen/groups/*.node.env")]
+    facts = "".join(file.read_text() for file in files)
+    for url in re.findall(r"^HEALTH_URL=(\S+)", facts, re.MULTILINE):
+        until(lambda url=url: machine.run("curl", "-sf", f"{url}/health").returncode == 0)
+
+
 _ACTIONS: Mapping[str, Action] = {
     "build and load the image first": _build,
     "copy the folder": _copy,
@@ -78,6 +87,7 @@ _ACTIONS: Mapping[str, Action] = {
     "install.sh --apply": _command("/var/bundle/install.sh --apply --no-confirm"),
     "check the fabric": _command("/opt/sparkgen/wait-fabric.sh 60"),
     "start the engine": _engine("start"),
+    "wait until these serve": _await,
     "systemctl ": _command(),
 }
 

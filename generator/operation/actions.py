@@ -1,0 +1,407 @@
+"""What people and scripts do to a cluster: what must hold before, and what holds afterwards.
+
+Nothing here is executed. An action is its words, its conditions and its effects, so that a plan can
+be carried out before it is shown.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from generator.operation import conditions as must
+from generator.operation.conditions import NO_FOLDER, Condition
+from generator.operation.state import Cable, Cluster, Door, Engine, Folder, Need, Node, Program
+from generator.records import record, replace
+
+Effect = Callable[[Cluster], Cluster]
+
+# The limits of what install.sh runs, of starting or stopping a service, of wait-fabric.sh as it is
+# called here, and of how long a proxy waits for the requests that an engine has.
+INSTALL_SECONDS = SERVICE_SECONDS = 60
+FABRIC_SECONDS = 10
+DRAIN_SECONDS = 600
+CONFIRMED = ", then install.sh --confirm in a new session within 120 s"
+
+
+@record
+class Action:
+    """One thing that is done on a node, or elsewhere if that has no name.
+
+    `phase` is its place in the usual order, and `title` its words, the same on all nodes. It takes
+    `seconds` at most; None is as long as people and networks take. `needs` must hold. `spares` tell
+    what would stop answering although it need not. `until` is the cluster while it is done, `then`
+    what it is afterwards. `is_needless` says whether there is nothing to do.
+    """
+
+    phase: tuple[int | str, ...]
+    title: str
+    node: str
+    needs: tuple[Condition, ...]
+    then: Effect
+    seconds: int | None = None
+    spares: tuple[Condition, ...] = ()
+    until: Effect | None = None
+    is_needless: Callable[[Cluster], bool] | None = None
+
+    def unmet(self, now: Cluster, *, spares: bool = False) -> str:
+        """The first condition that does not hold, in words."""
+        wanted = (*self.needs, *(self.spares if spares else ()))
+        return next(filter(None, (condition(now) for condition in wanted)), "")
+
+    def has_nothing_to_do(self, now: Cluster) -> bool:
+        """Whether the cluster is already as this would make it."""
+        return bool(self.is_needless and self.is_needless(now))
+
+    def during(self, now: Cluster) -> Cluster:
+        """The cluster while it is done."""
+        return self.until(now) if self.until else now
+
+
+def prepare(node: str, folder: Folder, has: frozenset[Need]) -> Action:
+    """Put a new node into service, as far as no bundle does that."""
+    fresh = Node(node, folder.address, folder.user, has=has)
+    title = "start the node and prepare it as README.md says"
+
+    def then(now: Cluster) -> Cluster:
+        is_plugged = any(end.startswith(f"{node}:") for end in now.plugged)
+        known = replace(fresh, is_checked=not is_plugged, is_measured=not is_plugged)
+        return _set(now, node, known)
+
+    return Action((1,), title, node, (), then)
+
+
+def make_login(node: str, user: str) -> Action:
+    """Make sure that people can log in under the name that the site has for them."""
+    title = f"see that {user} is a login, with sudo and Docker"
+    return Action((2,), title, node, (must.is_on(node),), _changes(node, user=user))
+
+
+def change_address(node: str, address: str) -> Action:
+    """Give a node another address on the management network, which sparkgen never configures."""
+    title = f"change the management address to {address} by hand"
+    needs = (must.is_on(node), must.are_free_of(lambda now: now.address, node))
+    return Action((2,), title, node, needs, _changes(node, address=address))
+
+
+# Images before models, since less can go wrong there; keys after the installation.
+_PHASES = {"image": 3, "built image": 3, "secret": 6, "key": 17, "kept": 17}
+
+
+def bring(node: str, needs: Sequence[Need], title: str) -> Action:
+    """Bring what programs need and no bundle contains, all of one kind."""
+    kind = needs[0].kind
+    has_folder = [must.has_folder(node, needs[0])] if kind in ("secret", "key", "kept") else []
+    before = (must.is_on(node), *has_folder)
+
+    def then(now: Cluster) -> Cluster:
+        return _with(now, node, has=now.nodes[node].has | {*needs})
+
+    return Action((_PHASES.get(kind, 4), title), title, node, before, then)
+
+
+def copy(node: str, folder: Folder, option: str, among: str) -> Action:
+    """Copy a folder; other nodes are named if one of them would refuse the same command."""
+    title = f"copy the folder (operator/deploy.sh {option}--run{among})"
+    needs = (must.is_on(node), must.accepts(node, folder, bool(option)))
+    return Action((5,), title, node, needs, _changes(node, copied=folder))
+
+
+def set_up_switch(title: str) -> Action:
+    """Set a switch up for what the nodes will send."""
+    return Action((7,), title, "", (), lambda now: _marked(now, title))
+
+
+def drain(node: str, group: str) -> Action:
+    """Have the proxy on a node send an engine no more requests."""
+    title = drained(group)
+    needs = (must.is_on(node), must.serves(group))
+    return Action((8,), title, node, needs, lambda now: _marked(now, title), DRAIN_SECONDS)
+
+
+def drained(group: str) -> str:
+    """The command that drains an engine, which is also the mark that it was run."""
+    return f"/opt/sparkgen/proxy.sh drain {group}"
+
+
+def undrain(node: str, group: str) -> Action:
+    """Have the proxy send it requests again."""
+    mark = drained(group)
+    needs = (must.is_on(node), must.serves(group), must.is_prepared(mark))
+    return Action(
+        (23,),
+        f"/opt/sparkgen/proxy.sh undrain {group}",
+        node,
+        needs,
+        lambda now: replace(now, prepared=now.prepared - {mark}),
+        0,
+    )
+
+
+def stop(
+    node: str,
+    engine: Engine,
+    keeps: frozenset[str],
+    opens: Sequence[Door] = (),
+    drained: str = "",
+    *,
+    again: bool = False,
+) -> Action:
+    """Stop one rank of an engine; `again` if the boot has started it.
+
+    `keeps` are names that can be answered all the time, `opens` doors that open first because one
+    closes on its nodes, and `drained` what is done first.
+    """
+    head = engine.nodes[0]
+    how = ", which the boot has started" if again else ", the head first"
+    needs = [must.is_on(node)]
+    if node != head:
+        needs.append(must.is_down(head, engine.unit))
+    if drained:
+        needs.append(must.is_prepared(drained))
+    return Action(
+        (15 if again else 8,),
+        f"stop the engine{_of(engine)}{how}",
+        node,
+        tuple(needs),
+        (then := _stops(node, [engine.unit])),
+        engine.stop_seconds,
+        (must.answer_elsewhere(engine, keeps), must.are_open(opens)),
+        then,
+        lambda now: (
+            engine.unit not in now.nodes[node].running or (again and now.nodes[node].is_measured)
+        ),
+    )
+
+
+def undo_script(node: str, program: Program) -> Action:
+    """Undo what a script has done, before an installation that removes it."""
+    title, then = program.activation.before, _stops(node, [program.unit])
+    return Action((9,), title, node, (must.is_on(node),), then, SERVICE_SECONDS)
+
+
+def uninstall(node: str, opens: Sequence[Door]) -> Action:
+    """Take a bundle off a node; `opens` are the doors that open first if one closes here."""
+
+    def then(now: Cluster) -> Cluster:
+        off = _stop_all(now, node)
+        return _with(off, node, installed=None, links="", is_checked=True, is_measured=True)
+
+    needs, spares = (must.is_on(node), must.is_idle(node)), (must.are_open(opens),)
+    return Action((10,), "install.sh --uninstall", node, needs, then, INSTALL_SECONDS, spares, then)
+
+
+def shut_down(node: str) -> Action:
+    """Shut a node down, so that its network card finds other cables at the boot."""
+
+    def then(now: Cluster) -> Cluster:
+        return _with(_stop_all(now, node), node, is_on=False)
+
+    needs = (must.is_on(node), must.is_idle(node))
+    return Action((11,), "shut the node down", node, needs, then, None, (), then)
+
+
+def unplug(cable: Cable, ends: Sequence[str]) -> Action:
+    """Take a cable out of these ports; its number is that of the previous sheet."""
+
+    def then(now: Cluster) -> Cluster:
+        return replace(now, plugged={e: c for e, c in now.plugged.items() if e not in ends})
+
+    idle = (must.is_idle(node) for node in cable.nodes)
+    needs = (*(must.is_in(cable, end) for end in ends), *idle)
+    return Action((12,), f"unplug {cable} from {' and '.join(ends)}", "", needs, then)
+
+
+def plug(cable: Cable, ends: Sequence[str], is_early: bool) -> Action:
+    """Put a cable into these ports; early if nothing that runs is at either end."""
+
+    def then(now: Cluster) -> Cluster:
+        now = replace(now, plugged={**now.plugged, **dict.fromkeys(ends, cable)})
+        for node in cable.nodes:
+            if node in now.nodes:
+                now = _with(now, node, is_checked=False, is_measured=False)
+        return now
+
+    off = (must.is_off(node) for node in cable.nodes)
+    needs = (*(must.is_empty(end) for end in ends), *off)
+    title = f"plug {cable} into {' and '.join(ends)}"
+    return Action((0 if is_early else 13,), title, "", needs, then)
+
+
+def start_node(node: str) -> Action:
+    """Start a node again, which starts what is enabled in its installed bundle."""
+
+    def then(now: Cluster) -> Cluster:
+        folder = now.nodes[node].installed or NO_FOLDER
+        running = {unit: program for unit, program in folder.programs.items() if program.boots}
+        return _with(now, node, is_on=True, running=running)
+
+    return Action((14,), "start the node again", node, (must.is_off(node),), then)
+
+
+def install(
+    node: str,
+    folder: Folder,
+    ends: Sequence[str],
+    opens: Sequence[Door],
+    *,
+    renames: bool,
+    confirms: bool,
+) -> Action:
+    """Install a folder, which has the interfaces of the ports `ends`, and confirm it if need be."""
+
+    def until(now: Cluster) -> Cluster:
+        ran = now.nodes[node].running
+        gone = [u for u, p in ran.items() if u not in folder.programs and not p.activation.gone]
+        return _stops(node, gone)(now)
+
+    def then(now: Cluster) -> Cluster:
+        was = now.nodes[node]
+        return _with(
+            until(now),
+            node,
+            name=folder.node,
+            installed=folder,
+            links=folder.links,
+            is_confirmed=confirms or not must.is_guarded(was, folder),
+            is_checked=was.is_checked and must.has_links(was, folder),
+        )
+
+    option, more = "--set-hostname " if renames else "", CONFIRMED if confirms else ""
+    needs = (
+        must.is_on(node),
+        must.accepts(node, folder, renames),
+        must.is_replaceable(node, folder),
+        must.are_in(ends),
+    )
+    title, spares = f"install.sh {option}--apply{more}", (must.are_open(opens),)
+    return Action((16,), title, node, needs, then, INSTALL_SECONDS, spares, until)
+
+
+def run(node: str, program: Program, title: str, order: int) -> Action:
+    """Start or restart a service beside the engine, or run its script."""
+    needs = (must.is_ready(node, program),)
+    then, until = _starts({node: program}), _stops(node, [program.unit])
+    return Action((18, order), title, node, needs, then, SERVICE_SECONDS, (), until)
+
+
+def run_last(node: str, program: Program) -> Action:
+    """Have a program of the machine know that its file is gone."""
+    unit = program.unit
+    needs, then = (must.is_on(node), must.has_no_files(node, unit)), _stops(node, [unit])
+    return Action((18, 0), program.activation.gone, node, needs, then, SERVICE_SECONDS)
+
+
+def check_fabric(
+    node: str, group: str, peers: Mapping[str, Folder], ends: Sequence[str], setups: Sequence[str]
+) -> Action:
+    """Try each half of each cable from a node: its `peers` answer, once all `setups` are done."""
+    needs = (must.are_linked(peers), must.are_in(ends), *(must.is_prepared(s) for s in setups))
+    title = f"check the fabric: wait-fabric.sh {f'--group {group} ' if group else ''}10"
+    return Action((19,), title, node, needs, _changes(node, is_checked=True), FABRIC_SECONDS)
+
+
+def measure(node: str) -> Action:
+    """Measure the cables that were plugged: what is found late has a tenth of its speed."""
+    title = "see that each plugged port is up at 200000Mb/s (operator/cables.txt), and measure the"
+    needs = (must.is_on(node), must.is_checked(node, is_measured=False), must.is_idle(node))
+    then = _changes(node, is_measured=True)
+    return Action((20,), f"{title} cables (verify.py --bandwidth)", node, needs, then)
+
+
+def start(node: str, engine: Engine, programs: Mapping[str, Program]) -> Action:
+    """Start one rank of an engine, workers before the head, for which they wait."""
+    program, head = programs[node], engine.nodes[0]
+    last = ", the head last" if len(engine.nodes) > 1 else ""
+    workers = {name: programs[name] for name in engine.nodes[1:]} if node == head else {}
+    needs = (
+        must.is_ready(node, program),
+        must.is_ready(head, programs[head]),
+        must.is_checked(node),
+        must.has_room(node, engine),
+        must.are_running(workers),
+    )
+    return Action(
+        (21,),
+        f"start the engine{_of(engine)}{last}",
+        node,
+        needs,
+        _starts({node: program}),
+        0,
+        is_needless=lambda now: not must.are_running({node: program})(now),
+    )
+
+
+def wait_for(engine: Engine, programs: Mapping[str, Program]) -> Action:
+    """Wait until an engine serves."""
+    needs, then = (must.are_running(programs),), _serves(engine)
+    return Action(
+        (22,), "wait until these serve", engine.nodes[0], needs, then, engine.load_seconds
+    )
+
+
+def switch(engine: Engine, programs: Mapping[str, Program]) -> Action:
+    """Run an engine in place of another one, with the operator's script, which waits for it."""
+
+    def until(now: Cluster) -> Cluster:
+        for node in programs:
+            now = _stops(node, engine.rivals)(now)
+        return now
+
+    def then(now: Cluster) -> Cluster:
+        return _serves(engine)(_starts(programs)(until(now)))
+
+    ready = (must.is_ready(node, program) for node, program in programs.items())
+    needs = (*ready, *(must.is_checked(node) for node in programs))
+    seconds = engine.stop_seconds + engine.load_seconds
+    title = f"operator/switch.sh {engine.group}"
+    return Action((24,), title, "", needs, then, seconds, (), until)
+
+
+def _of(engine: Engine) -> str:
+    return f" of {engine.group}" if engine.group else ""
+
+
+def _set(now: Cluster, name: str, node: Node) -> Cluster:
+    return replace(now, nodes={**now.nodes, name: node})
+
+
+def _with(now: Cluster, key: str, **changes: Any) -> Cluster:
+    return _set(now, key, replace(now.nodes[key], **changes))
+
+
+def _changes(key: str, **changes: Any) -> Effect:
+    return lambda now: _with(now, key, **changes)
+
+
+def _marked(now: Cluster, mark: str) -> Cluster:
+    return replace(now, prepared=now.prepared | {mark})
+
+
+def _starts(programs: Mapping[str, Program]) -> Effect:
+    """These programs run on their nodes."""
+
+    def then(now: Cluster) -> Cluster:
+        for name, program in programs.items():
+            now = _with(now, name, running={**now.nodes[name].running, program.unit: program})
+        return now
+
+    return then
+
+
+def _serves(engine: Engine) -> Effect:
+    return lambda now: replace(now, serving={**now.serving, engine.group: engine})
+
+
+def _stops(name: str, units: Collection[str]) -> Effect:
+    """These programs no longer run on a node, and no engine serves that lacks one of them."""
+
+    def then(now: Cluster) -> Cluster:
+        running = {u: p for u, p in now.nodes[name].running.items() if u not in units}
+        lost = [g for g, e in now.serving.items() if e.unit in units and name in e.nodes]
+        serving = {g: e for g, e in now.serving.items() if g not in lost} if lost else now.serving
+        return replace(_with(now, name, running=running), serving=serving)
+
+    return then
+
+
+def _stop_all(now: Cluster, name: str) -> Cluster:
+    return _stops(name, now.nodes[name].running)(now)

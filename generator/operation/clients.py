@@ -1,0 +1,83 @@
+"""What clients have to be told: addresses, keys and names that change."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from generator.diagnostics import listed
+from generator.operation.needed import Change
+from generator.operation.outcome import Outcome
+from generator.operation.state import CLIENT_KEY, Desired, Door
+
+_LOOPBACK = ("http://127.", "https://127.")
+
+
+def told(change: Change, outcome: Outcome) -> Iterator[str]:
+    """One sentence for each thing that a client has to change."""
+    before, after = change.before, change.after
+    if not before.doors:
+        return
+    yield from _gone(before.doors, after)
+    yield from _keys(before.doors, after.doors)
+    for name in outcome.lost:
+        engines = [e for e in before.engines if name in e.names and e.is_active]
+        new = [after.by_group.get(engine.group) for engine in engines]
+        now = dict.fromkeys(n for e in new if e and e.is_active for n in e.names)
+        instead = f": what did answers to {listed(list(now), 'and')}" if now else ""
+        yield f"nobody answers to {name} any more{instead}"
+
+
+def _gone(before: Sequence[Door], after: Desired) -> Iterator[str]:
+    """The addresses that nothing answers at any more, and where the same names are answered."""
+    urls = {door.url for door in after.doors} | {*_open(after)}
+    answered: dict[str, dict[str, None]] = {}
+    for door in before:
+        answered.setdefault(door.url, {}).update(dict.fromkeys(door.names))
+    for url, names in answered.items():
+        if url not in urls and not url.startswith(_LOOPBACK):
+            where = _places(names, after.doors)
+            moved = ", ".join(f"{listed(own, 'and')} at {place}" for place, own in where.items())
+            yield f"nothing answers at {url} any more{f': {moved}' if moved else ''}"
+
+
+def _open(bundle: Desired) -> Iterator[str]:
+    """The addresses of engines that no firewall closes, whether or not they are for clients."""
+    for engine in bundle.engines:
+        firewall = bundle.folders[engine.nodes[0]].programs.get("firewall")
+        rules = "".join(firewall.reads.values()) if firewall else ""
+        port = engine.url.rpartition(":")[2]
+        is_allowed = re.search(rf"allow (from \S+/\d+ to any port )?{port}\b", rules)
+        if not firewall or is_allowed:
+            yield engine.url
+
+
+def _places(names: Iterable[str], doors: Sequence[Door]) -> Mapping[str, list[str]]:
+    """The names by the addresses at which they are answered."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        urls = dict.fromkeys(door.url for door in doors if name in door.names)
+        if urls:
+            found.setdefault(" and ".join(urls), []).append(name)
+    return found
+
+
+def _keys(before: Sequence[Door], after: Sequence[Door]) -> Iterator[str]:
+    """The addresses whose requests need another key than those for the same names did."""
+    for door in after:
+        same = [old for old in before if {*old.names} & {*door.names}]
+        if not same or door.url.startswith(_LOOPBACK) or any(old.key == door.key for old in same):
+            continue
+        if door.key == CLIENT_KEY:
+            script = f"sudo /opt/sparkgen/proxy.sh add NAME on {door.node} makes one"
+            yield f"requests to {door.url} need a key of their own now: {script}"
+        elif door.key:
+            yield f"requests to {door.url} need the engine's key now, {door.key} in secrets.env"
+        else:
+            yield f"requests to {door.url} need no key any more"
+
+
+def pages(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    """The same for pages, each with its title."""
+    for title, url in before.items():
+        if after.get(title) != url:
+            now = f": it is at {after[title]}" if title in after else ""
+            yield f"nothing answers at {url} any more, where {title} was{now}"

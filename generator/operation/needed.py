@@ -1,0 +1,414 @@
+"""What has to be done to a cluster so that it becomes what another bundle makes of it."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+
+from generator.bundle.escaping import sh
+from generator.bundle.plan import activations
+from generator.operation import actions as do
+from generator.operation.actions import Action
+from generator.operation.conditions import has_links, is_guarded
+from generator.operation.state import (
+    Cable,
+    Cluster,
+    Desired,
+    Door,
+    Engine,
+    Folder,
+    Need,
+    Node,
+    Program,
+)
+from generator.operation.waves import Held, held
+from generator.records import record
+
+
+@record
+class Change:
+    """Two bundles of a cluster, the first under the new names of its nodes.
+
+    `hosts` are the present names of the nodes' hosts, `touched` the nodes with a folder to install,
+    `setups` what is done on switches first. `had` tells whether a node's previous bundle needed
+    something too.
+    """
+
+    before: Desired
+    after: Desired
+    hosts: Mapping[str, str]
+    touched: Collection[str]
+    setups: tuple[str, ...]
+    had: Callable[[str, Need], bool]
+
+    @cached_property
+    def now(self) -> Cluster:
+        """The cluster as its previous bundle has it run."""
+        nodes = {name: self._node(name, folder) for name, folder in self.before.folders.items()}
+        plugged = {end: cable for cable in self.before.cables for end in cable.ends}
+        serving = {engine.group: engine for engine in self.before.engines if engine.is_active}
+        return Cluster(nodes, plugged, serving)
+
+    def _node(self, name: str, folder: Folder) -> Node:
+        new = self.after.folders.get(name, folder)
+        wanted = {need for program in new.programs.values() for need in program.needs}
+        own = {need for program in folder.programs.values() for need in program.needs}
+        turns = {e.unit for e in self.before.engines if not e.is_active}
+        return Node(
+            self.hosts.get(name, name),
+            folder.address,
+            folder.user,
+            copied=folder,
+            installed=folder,
+            links=folder.links,
+            has=frozenset(own | {need for need in wanted - own if self._has(name, need)}),
+            running={unit: p for unit, p in folder.programs.items() if unit not in turns},
+        )
+
+    def _has(self, name: str, need: Need) -> bool:
+        return self.comes_by_itself(need) or (need.kind != "kept" and self.had(name, need))
+
+    def comes_by_itself(self, need: Need) -> bool:
+        """Whether a service makes what it keeps, since no other node has it."""
+        return (
+            need.kind == "kept"
+            and not need.source
+            and all(
+                need not in program.needs
+                for folder in self.before.folders.values()
+                for program in folder.programs.values()
+            )
+        )
+
+    @cached_property
+    def new_nodes(self) -> list[str]:
+        """The nodes that the previous bundle does not have."""
+        return [name for name in self.after.folders if name not in self.before.folders]
+
+    @cached_property
+    def start_order(self) -> list[str]:
+        """The nodes of the new bundle, the head last."""
+        names = [*self.after.folders]
+        return [*names[1:], *names[:1]]
+
+    @cached_property
+    def _stays(self) -> set[frozenset[str]]:
+        """The cables of both bundles, by their ends: which of them is the first does not matter."""
+        before, after = ({frozenset(c.ends) for c in d.cables} for d in (self.before, self.after))
+        return before & after
+
+    @cached_property
+    def moved(self) -> Mapping[Cable, Cable]:
+        """The new place of each cable that moves: by its label, or by an end that stays."""
+        old = [cable for cable in self.before.cables if frozenset(cable.ends) not in self._stays]
+        found: dict[Cable, Cable] = {}
+        for cable in self.after.cables:
+            if frozenset(cable.ends) not in self._stays:
+                free = (one for one in old if one not in found and _is_same(one, cable))
+                if was := next(free, None):
+                    found[was] = cable
+        return found
+
+    @cached_property
+    def unplugs(self) -> list[tuple[Cable, tuple[str, ...]]]:
+        """Each cable that is gone or moves, and the ports that it leaves."""
+        return list(self._differing(self.before.cables, self.moved))
+
+    @cached_property
+    def plugs(self) -> list[tuple[Cable, tuple[str, ...]]]:
+        """Each cable that is new or moves, and the ports that it goes into."""
+        return list(self._differing(self.after.cables, {b: a for a, b in self.moved.items()}))
+
+    def _differing(
+        self, cables: Iterable[Cable], others: Mapping[Cable, Cable]
+    ) -> Iterator[tuple[Cable, tuple[str, ...]]]:
+        for cable in cables:
+            if frozenset(cable.ends) not in self._stays:
+                kept = others[cable].ends if cable in others else ()
+                yield cable, tuple(end for end in cable.ends if end not in kept)
+
+    def is_early(self, cable: Cable) -> bool:
+        """Whether a cable can be plugged before anything stops: at new nodes, in free ports."""
+        is_new = all(name not in self.before.folders for name in cable.nodes)
+        return is_new and not any(end in self.now.plugged for end in cable.ends)
+
+    @cached_property
+    def power_cycled(self) -> list[str]:
+        """The nodes that are shut down while a cable is plugged."""
+        late = {name for cable, _ in self.plugs if not self.is_early(cable) for name in cable.nodes}
+        return [name for name in self.start_order if name in late]
+
+    def stops(self, engine: Engine) -> bool:
+        """Whether an engine that runs has to stop, other than to let another one take its turn."""
+        new = self.after.by_group.get(engine.group)
+        if new is None or new.nodes != engine.nodes or {*engine.nodes} & self.disturbed:
+            return True
+        return any(
+            not self.before.folders[name].programs[engine.unit].is_like(self._program(name, new))
+            or not has_links(self.now.nodes[name], self.after.folders[name])
+            for name in engine.nodes
+        )
+
+    def _program(self, name: str, engine: Engine) -> Program:
+        return self.after.folders[name].programs[engine.unit]
+
+    @cached_property
+    def disturbed(self) -> set[str]:
+        """The nodes at which a cable changes."""
+        return {name for cable, _ in (*self.unplugs, *self.plugs) for name in cable.nodes}
+
+    @cached_property
+    def switched(self) -> Mapping[str, Engine]:
+        """The engines that get their turn, by the group that had it."""
+        return {
+            old.group: new
+            for new in self.after.engines
+            if new.is_active and not self._ran(new)
+            for old in self.before.engines
+            if old.is_active and old.group in new.turns and {*old.nodes} == {*new.nodes}
+        }
+
+    def _ran(self, engine: Engine) -> bool:
+        old = self.before.by_group.get(engine.group)
+        return bool(old and old.is_active)
+
+    @cached_property
+    def stopping(self) -> list[Engine]:
+        """The engines that stop, those that stop for good first."""
+        found = [
+            engine
+            for engine in self.before.engines
+            if engine.is_active
+            and (self.stops(engine) or not self._goes_on(engine))
+            and (engine.group not in self.switched or self.stops(engine))
+        ]
+        return sorted(found, key=self._goes_on)
+
+    def _goes_on(self, engine: Engine) -> bool:
+        new = self.after.by_group.get(engine.group)
+        return bool(new and new.is_active)
+
+    @cached_property
+    def starting(self) -> list[Engine]:
+        """The engines that start."""
+        stopped = {engine.group for engine in self.stopping}
+        turns = {engine.group for engine in self.switched.values()}
+        return [
+            engine
+            for engine in self.after.engines
+            if engine.is_active
+            and (engine.group in stopped or not self._ran(engine))
+            and engine.group not in turns
+        ]
+
+    @cached_property
+    def held(self) -> Held:
+        """What goes on until others serve."""
+        changed = {e.group for e in (*self.stopping, *self.starting)}
+        changed |= {*self.switched, *(e.group for e in self.switched.values())}
+        staying = (e for e in self.after.engines if e.is_active and e.group not in changed)
+        return held(self.stopping, self.starting, staying)
+
+    def opens(self, name: str) -> tuple[Door, ...]:
+        """The doors that replace one that closes on a node."""
+        new = [door for door in self.after.doors if door.units]
+        closes = any(door.units and door.node == name for door in self.before.doors)
+        return tuple(new) if closes and all(door.node != name for door in new) else ()
+
+
+def needed(change: Change) -> list[Action]:
+    """All actions, in the usual order: as far as their conditions allow, they are taken in it."""
+    found = [
+        *_cables(change),
+        *_by_hand(change),
+        *_brought(change),
+        *_copies(change),
+        *map(do.set_up_switch, change.setups),
+        *_engines(change),
+        *_installations(change),
+        *_services(change),
+        *_checks(change),
+    ]
+    return sorted(found, key=lambda action: action.phase)
+
+
+def _cables(change: Change) -> Iterator[Action]:
+    for cable, ends in change.unplugs:
+        yield do.unplug(cable, ends)
+    for cable, ends in change.plugs:
+        yield do.plug(cable, ends, change.is_early(cable))
+    for name in change.power_cycled:
+        yield do.shut_down(name)
+        yield do.start_node(name)
+
+
+def _by_hand(change: Change) -> Iterator[Action]:
+    """What no file of a bundle does, but later steps need: new nodes, logins, addresses."""
+    for name in change.new_nodes:
+        folder = change.after.folders[name]
+        needs = {need for program in folder.programs.values() for need in program.needs}
+        own = frozenset(need for need in needs if change.comes_by_itself(need))
+        yield do.prepare(name, folder, own)
+    for name, was in change.before.folders.items():
+        if new := change.after.folders.get(name):
+            if new.user not in ("", was.user):
+                yield do.make_login(name, new.user)
+            if new.address not in ("", was.address):
+                yield do.change_address(name, new.address)
+
+
+def _brought(change: Change) -> Iterator[Action]:
+    """What programs need that their nodes don't have, each kind of secret and key at once."""
+    for name in change.after.folders:
+        folder, node = change.after.folders[name], change.now.nodes.get(name)
+        needs = {need for program in folder.programs.values() for need in program.needs}
+        has = node.has if node else {need for need in needs if change.comes_by_itself(need)}
+        together: dict[str, list[Need]] = {}
+        for need in sorted(needs - has, key=str):
+            together.setdefault(_title(change, name, need), []).append(need)
+        for title, own in together.items():
+            secrets = ", ".join(need.name for need in own)
+            yield do.bring(name, own, title.replace("SECRETS", secrets))
+
+
+def _title(change: Change, name: str, need: Need) -> str:
+    """How something is brought, in words; several secrets are written at once."""
+    match need.kind:
+        case "model":
+            return _download(change, name, need)
+        case "vocabulary":
+            path = sh(f"{need.place}/{need.name}")
+            return f"fetch the vocabulary first: curl --create-dirs -L -o {path} {sh(need.source)}"
+        case "kept":
+            nodes = change.now.nodes.items()
+            was = next((each for each, node in nodes if need in node.has and each != name), "")
+            return f"copy {need.name} from {was}" if was else need.source
+    return _WORDS[need.kind].format(sh(need.name))
+
+
+_WORDS = {
+    "image": "fetch the image first: docker pull {}",
+    "built image": "build and load the image first: {}",
+    "folder": "copy the model first: {}",
+    "file": "put the engine's file there first: {}",
+    "secret": "write SECRETS into /etc/sparkgen/secrets.env",
+    "key": "make the keys of MPI, as README.md says",
+}
+
+
+def _download(change: Change, name: str, need: Need) -> str:
+    revision = ("--revision", need.source) if need.source not in ("", "main") else ()
+    command = sh(("hf", "download", need.name, *revision))
+    had = change.now.nodes[name].has if name in change.now.nodes else ()
+    if any((old.name, old.source) == (need.name, need.source) for old in had):
+        return f"fetch or move the model first, into {sh(need.place)}: {command}"
+    return f"fetch the model first: {command}"
+
+
+def _copies(change: Change) -> Iterator[Action]:
+    """The copies of folders; a renamed node accepts its own only if it may take the new name."""
+    names = [name for name in change.start_order if name in change.touched]
+    renamed = [name for name in names if change.hosts.get(name, name) != name]
+    for name in names:
+        option = "--set-hostname " if name in renamed else ""
+        among = [each for each in names if (each in renamed) is bool(option)]
+        words = "".join(f" {each}" for each in among) if renamed else ""
+        yield do.copy(name, change.after.folders[name], option, words)
+
+
+def _engines(change: Change) -> Iterator[Action]:
+    """Stops, starts and switches; what is held comes later."""
+    keeps = change.held.names
+    drains = next((door for door in change.before.doors if door.drains), None)
+    stopping = sorted(change.stopping, key=lambda engine: engine.group in change.held.groups)
+    for engine in stopping:
+        mark = None
+        if drains and keeps & {*engine.names}:
+            mark = do.drain(drains.node, engine.group)
+            yield mark
+            yield do.undrain(drains.node, engine.group)
+        again = [name for name in engine.nodes if name in change.power_cycled]
+        closing = [change.opens(name) for name in engine.nodes]
+        opens = closing[0] if all(closing) else ()
+        for name in engine.nodes:
+            yield do.stop(name, engine, keeps, opens, mark.title if mark else "")
+        yield from (do.stop(name, engine, keeps, again=True) for name in again)
+    for engine in change.starting:
+        programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
+        for name in (*engine.nodes[1:], engine.nodes[0]):
+            yield do.start(name, engine, programs)
+        yield do.wait_for(engine, programs)
+    for engine in change.switched.values():
+        programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
+        yield do.switch(engine, programs)
+
+
+def _installations(change: Change) -> Iterator[Action]:
+    for name in change.before.folders:
+        if name not in change.after.folders:
+            yield do.uninstall(name, change.opens(name))
+    for name in change.start_order:
+        folder = change.after.folders[name]
+        node = change.now.nodes.get(name) or Node(name, folder.address, folder.user)
+        if name in change.touched:
+            ends = [e for c in change.after.cables for e in c.ends if e.startswith(f"{name}:")]
+            renames = node.name != name
+            yield do.install(
+                *(name, folder, ends, change.opens(name)),
+                renames=renames,
+                confirms=is_guarded(node, folder),
+            )
+
+
+def _services(change: Change) -> Iterator[Action]:
+    """The services that read something else now, in the order of the services."""
+    order = [activation.unit for activation in activations().values()]
+    for name in change.start_order:
+        new = change.after.folders[name].programs
+        old = change.before.folders[name].programs if name in change.before.folders else {}
+        for unit, program in new.items():
+            is_new = unit not in old
+            title = program.activation.first or program.activation.step
+            title = title if is_new else program.activation.step
+            if not program.is_engine and title and not program.is_like(old.get(unit)):
+                place = order.index(unit) if unit in order else len(order)
+                yield do.run(name, program, title, place)
+        for unit, program in old.items():
+            if unit not in new and program.activation.before:
+                yield do.undo_script(name, program)
+            elif unit not in new and program.activation.gone:
+                yield do.run_last(name, program)
+
+
+def _checks(change: Change) -> Iterator[Action]:
+    """The links that changed, by the engines that use them, and the cables that were plugged."""
+    plugged = {name for cable, _ in change.plugs for name in cable.nodes}
+    due = {
+        name
+        for name, folder in change.after.folders.items()
+        if name in plugged
+        or not has_links(change.now.nodes.get(name) or Node(name, "", ""), folder)
+    }
+    linked = {name: f for name, f in change.after.folders.items() if f.links}
+    left = dict.fromkeys(name for name in linked if name in due)
+    for engine in change.after.engines:
+        ranks = {name: linked[name] for name in engine.nodes if name in linked}
+        if len(ranks) > 1 and not due.isdisjoint(ranks):
+            for name in ranks:
+                left.pop(name, None)
+                yield _check(change, name, engine.group, ranks)
+    for name in left:
+        yield _check(change, name, "", linked)
+    for name in change.start_order:
+        if name in plugged:
+            yield do.measure(name)
+
+
+def _check(change: Change, name: str, group: str, peers: Mapping[str, Folder]) -> Action:
+    ends = [e for c in change.after.cables for e in c.ends if e.partition(":")[0] in peers]
+    return do.check_fabric(name, group, peers, ends, change.setups)
+
+
+def _is_same(old: Cable, new: Cable) -> bool:
+    """Whether both are the same cable: by its label, or by an end that stays in place."""
+    if old.label or new.label:
+        return old.label == new.label
+    return bool({*old.ends} & {*new.ends})

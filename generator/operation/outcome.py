@@ -1,0 +1,210 @@
+"""What people notice of a plan: its steps, and who answers to which name meanwhile."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from generator.operation.actions import drained
+from generator.operation.needed import Change
+from generator.operation.plan import Moment
+from generator.operation.state import Cluster, Desired, Door, Engine
+from generator.records import record
+
+# The addresses at which a name is answered, each with the engine behind it.
+Answers = frozenset[tuple[str, str]]
+
+
+@record
+class Step:
+    """One thing to do, on these nodes in this order; no nodes if it is done elsewhere.
+
+    It takes `seconds` at most, None if people or networks take their time. Meanwhile nobody answers
+    to the names in `down`, and one engine alone to those in `alone`.
+    """
+
+    text: str
+    nodes: tuple[str, ...] = ()
+    seconds: int | None = None
+    down: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.text}: {', '.join(self.nodes)}" if self.nodes else self.text
+
+
+@record
+class Outage:
+    """A time in which nobody answers to a name: its first and last step, counted from 1.
+
+    It takes `seconds` at most, and as long as people take for the steps in `by_hand`.
+    """
+
+    name: str
+    first: int
+    last: int
+    seconds: int
+    by_hand: tuple[int, ...]
+
+
+@record
+class Outcome:
+    """A plan that was carried out: its steps, outages, and the names that nobody answers to after.
+
+    `stopped` are the engines that stop, each with whether it runs again. `spread` are the names
+    that are answered at several addresses, of which one does not answer for a while.
+    """
+
+    steps: tuple[Step, ...]
+    outages: tuple[Outage, ...]
+    lost: tuple[str, ...]
+    stopped: Mapping[str, bool]
+    spread: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> int | None:
+        """The limit of the longest outage; None if there is none."""
+        return max((outage.seconds for outage in self.outages), default=None)
+
+    @property
+    def alone(self) -> tuple[str, ...]:
+        """The names that one engine alone answers to for a while."""
+        return tuple(dict.fromkeys(name for step in self.steps for name in step.alone))
+
+
+def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
+    """What the moments of a plan mean to people."""
+    view = _View(change)
+    first = view.answers(change.now)
+    last = view.answers(moments[-1].after if moments else change.now)
+    steps = tuple(_steps(view, first, last, moments))
+    after = {name for door in change.after.doors for name in door.names}
+    lost = tuple(name for name, found in first.items() if found and name not in after)
+    known = {name: view.successors.get(name, name) for name in first}
+    names = {name: new for name, new in known.items() if new in after}
+    going_on = {engine.group for engine in change.after.engines if engine.is_active}
+    groups = [*(engine.group for engine in change.stopping), *change.switched]
+    return Outcome(
+        steps,
+        tuple(dict.fromkeys(o for name, new in names.items() for o in _outages(name, new, steps))),
+        lost,
+        {group: group in going_on for group in groups},
+        tuple(name for name, found in first.items() if len({url for url, _ in found}) > 1),
+    )
+
+
+class _View:
+    """Who answers to which name, as clients of the one bundle or the other see it."""
+
+    def __init__(self, change: Change) -> None:
+        self.successors = dict(_successors(change))
+        self._behind: dict[str, list[tuple[Desired, Door, Engine]]] = {}
+        both = (*change.before.doors, *change.after.doors)
+        self._nodes = {door.node for door in both if door.units}
+        for bundle in (change.before, change.after):
+            for door in bundle.doors:
+                for engine in (bundle.by_group[group] for group in door.groups):
+                    own = [name for name in engine.names if name in door.names]
+                    was = [old for old, new in self.successors.items() if new in own]
+                    for name in (*own, *was):
+                        self._behind.setdefault(name, []).append((bundle, door, engine))
+
+    def answers(self, now: Cluster, names: Iterable[str] | None = None) -> dict[str, Answers]:
+        """The answers to these names, or to all."""
+        return {
+            name: frozenset(
+                (door.url, engine.group)
+                for bundle, door, engine in self._behind[name]
+                if _is_answered(now, bundle, door, engine)
+            )
+            for name in (self._behind if names is None else names)
+        }
+
+    def changed(self, before: Cluster, after: Cluster, node: str) -> Iterable[str]:
+        """The names to which something else may answer now."""
+        if node in self._nodes or before.prepared != after.prepared:
+            return self._behind
+        if before.serving is after.serving:
+            return ()
+        both = {**before.serving, **after.serving}
+        groups = before.serving.keys() ^ after.serving.keys()
+        names = {name for group in groups for name in both[group].names}
+        names |= {old for old, new in self.successors.items() if new in names}
+        return names & self._behind.keys()
+
+
+def _successors(change: Change) -> Iterator[tuple[str, str]]:
+    """The names that nobody answers to any more, and what the same engine answers to then."""
+    after = {name for engine in change.after.engines for name in engine.names}
+    for engine in change.before.engines:
+        new = change.after.by_group.get(engine.group)
+        if new and new.is_active and engine.is_active:
+            yield from ((name, new.names[0]) for name in engine.names if name not in after)
+
+
+def _is_answered(now: Cluster, bundle: Desired, door: Door, known: Engine) -> bool:
+    """Whether an engine that runs is found through a door as a bundle has it."""
+    engine = now.serving.get(known.group)
+    if engine is None or (engine.url, engine.names) != (known.url, known.names):
+        return False
+    if drained(known.group) in now.prepared:
+        return False
+    node = now.nodes.get(door.node)
+    programs = bundle.folders[door.node].programs
+    return node is not None and all(
+        programs[unit].is_like(node.running.get(unit)) for unit in door.units
+    )
+
+
+def _steps(
+    view: _View,
+    first: Mapping[str, Answers],
+    last: Mapping[str, Answers],
+    moments: Sequence[Moment],
+) -> Iterator[Step]:
+    """Actions with the same words after each other are one step."""
+    now = {name: _engines(found) for name, found in first.items() if found}
+    had = {name: min(count, _engines(last[name])) for name, count in now.items()}
+    for title, group in groupby(moments, lambda moment: moment.action.title):
+        own = list(group)
+        down, alone = _fewer(had, now)
+        for moment in own:
+            for before, after in ((moment.before, moment.during), (moment.before, moment.after)):
+                names = view.changed(before, after, moment.action.node)
+                for name, found in view.answers(after, names).items():
+                    if name in had:
+                        now[name] = _engines(found)
+                more = _fewer(had, now)
+                down, alone = down | more[0], alone | more[1]
+        seconds = [moment.action.seconds for moment in own]
+        known = [each for each in seconds if each is not None]
+        yield Step(
+            title,
+            tuple(moment.action.node for moment in own if moment.action.node),
+            max(known) if len(known) == len(seconds) else None,
+            tuple(name for name in had if name in down),
+            tuple(name for name in had if name in alone - down),
+        )
+
+
+def _engines(found: Answers) -> int:
+    return len({group for _, group in found})
+
+
+def _fewer(had: Mapping[str, int], now: Mapping[str, int]) -> tuple[set[str], set[str]]:
+    """The names that nobody answers to, and those to which one engine of several still does."""
+    down = {name for name, count in now.items() if not count}
+    return down, {name for name, count in now.items() if count == 1 < had[name]}
+
+
+def _outages(name: str, new: str, steps: Sequence[Step]) -> Iterator[Outage]:
+    """The times in which nobody answers to a name, or to what it is called then."""
+    numbered = enumerate(steps, 1)
+    for is_down, group in groupby(numbered, lambda each: name in each[1].down):
+        if is_down:
+            own = list(group)
+            yield Outage(
+                new,
+                own[0][0],
+                own[-1][0],
+                sum(step.seconds or 0 for _, step in own),
+                tuple(number for number, step in own if step.seconds is None),
+            )
