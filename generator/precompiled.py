@@ -48,7 +48,7 @@ def write(folder: Path, environment: "Environment", loader: "BaseLoader") -> Non
     paths = (path.relative_to(SCHEMAS).with_suffix("") for path in SCHEMAS.rglob("*.yaml"))
     names = sorted(name for path in paths if (name := path.as_posix()) != _MODELS)
     held = {name: _parsed(name) for name in names}
-    (folder / _SCHEMAS).write_text(json.dumps(held, sort_keys=True), encoding="utf-8")
+    (folder / _SCHEMAS).write_text(json.dumps(held), encoding="utf-8")
     templates(folder).mkdir()
     modules: dict[str, list[str]] = {}
     for name in environment.list_templates(["j2"]):
