@@ -428,7 +428,7 @@ take_files() {
 
 # What a container was started with: lines of a name and JSON, of which awk keeps what may be kept.
 container_format='{{println "name" (json .Name)}}{{println "image" (json .Config.Image)}}{{println "image-id" (json .Image)}}'\
-'{{println "started" (json .State.Status)}}{{println "user" (json .Config.User)}}'\
+'{{println "id" (json .Id)}}{{println "started" (json .State.Status)}}{{println "started-at" (json .State.StartedAt)}}{{println "user" (json .Config.User)}}'\
 '{{range .Config.Entrypoint}}{{println "entrypoint" (json .)}}{{end}}{{range .Config.Cmd}}{{println "cmd" (json .)}}{{end}}'\
 '{{range .Config.Env}}{{println "env" (json .)}}{{end}}{{println "restart" (json .HostConfig.RestartPolicy.Name)}}'\
 '{{println "privileged" (json .HostConfig.Privileged)}}{{println "network" (json .HostConfig.NetworkMode)}}'\
@@ -456,7 +456,7 @@ records() {
     } else print label " " encoded(word(plain))
     before = plain; next
   }
-  label ~ /^(name|image|image-id|started|user|restart|privileged|network|ipc|shm-size|memory|init|cap-add|device|ulimit|mount|image-tag|image-digest|image-build|image-layer|image-architecture|program|library|container)$/ {
+  label ~ /^(id|name|image|image-id|started|started-at|user|restart|privileged|network|ipc|shm-size|memory|init|cap-add|device|ulimit|mount|image-tag|image-digest|image-build|image-layer|image-architecture|program|library|container)$/ {
     print label " " (harmless(decoded(text)) ? text : "\"" REMOVED "\"")
   }'
 }
@@ -467,7 +467,7 @@ containers() {
   if ! command -v docker >/dev/null 2>&1; then echo "no docker here" && return; fi
   bounded docker info --format '{{json .ServerVersion}} {{json .Driver}}' | take commands/docker-info.txt
   count=0
-  images=$(sed -n 's/^IMAGE=//p' "$root/etc/sparkgen/node.env" 2>/dev/null)
+  images=$(sed -n 's/^IMAGE=//p' "$root"/etc/sparkgen/node.env "$root"/etc/sparkgen/groups/*.node.env 2>/dev/null | sort -u)
   for image in $images; do
     count=$((count + 1))
     { echo "image \"$image\"" && bounded docker image inspect --format "$image_format" "$image"; } |
@@ -487,6 +487,15 @@ containers() {
   done
 }
 
+# What computes on the GPU: each process by its name, and the container or the unit that it is of.
+on_gpu() {
+  command -v nvidia-smi >/dev/null 2>&1 || return 0
+  bounded nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader | while IFS=', ' read -r pid name; do
+    owner=$(sed -nE 's/.*(docker[-\/]|libpod-)([0-9a-f]{64}).*/\2/p; s/.*\/([A-Za-z0-9@_.-]+\.service)$/\1/p' "$root/proc/$pid/cgroup" 2>/dev/null | head -n 1)
+    printf '%s %s\n' "$(printf '%s' "${name##*/}" | tr -cd 'A-Za-z0-9._:-')" "${owner:--}"
+  done | take commands/gpu-processes.txt
+}
+
 processes() {
   count=0
   for folder in "$root"/proc/[0-9]*; do
@@ -501,6 +510,7 @@ processes() {
     {
       as_json arg <"$folder/cmdline"
       as_json env <"$folder/environ"
+      echo "started-at \"@$(stat -c %Y "$folder")\""
       sed -n 's/.*docker[-\/]\([0-9a-f]*\).*/container "\1"/p' "$folder/cgroup" | head -n 1
       sed -n 's/.* \(\/[^ ]*libnccl\.so[^ ]*\)$/library "\1"/p' "$folder/maps" | sort -u
       for place in "$folder"/root/usr/local/lib/python3*/*-packages "$folder"/root/opt/*/lib/python3*/site-packages; do
@@ -515,7 +525,7 @@ processes() {
 
 services() {
   found=
-  for file in "$root"/etc/systemd/system/*.service "$root"/home/*/.config/systemd/user/*.service; do
+  for file in "$root"/etc/systemd/system/*.service "$root"/etc/systemd/system/sparkgen-*.timer "$root"/home/*/.config/systemd/user/*.service; do
     readable "$file" >/dev/null || continue
     grep -Eq 'docker|vllm|sglang|llama|trtllm|sparkgen' "$file" || continue
     unit_file "$file" | take "files/${file#"$root"/}"
@@ -523,12 +533,15 @@ services() {
   done
   command -v systemctl >/dev/null 2>&1 || return 0
   # shellcheck disable=SC2086 # Each is a word.
-  bounded systemctl show --property=Id,ActiveState,SubState,UnitFileState,NRestarts $found docker.service \
+  bounded systemctl show --property=Id,ActiveState,SubState,UnitFileState,NRestarts,DropInPaths,NeedDaemonReload $found docker.service \
     NetworkManager.service systemd-networkd.service earlyoom.service | take commands/units.txt
 }
 
 models() {
-  for hub in "$root"/home/*/.cache/huggingface/hub "$root"/root/.cache/huggingface/hub "$root"/var/cache/huggingface/hub; do
+  other=$(sed -n 's/^HUB=//p' "$root"/etc/sparkgen/node.env "$root"/etc/sparkgen/groups/*.node.env 2>/dev/null | sort -u)
+  # shellcheck disable=SC2086 # Each is a word.
+  for hub in "$root"/home/*/.cache/huggingface/hub "$root"/root/.cache/huggingface/hub "$root"/var/cache/huggingface/hub \
+    $(printf "$root%s\n" $other | grep -v '/.cache/huggingface/hub$'); do
     for folder in "$hub"/models--*; do
       [ -d "$folder/snapshots" ] || continue
       name=$(printf '%s' "${folder##*/}" | sed -e 's/^models--//' -e 's/--/\//')
@@ -568,6 +581,39 @@ network() {
   return 0
 }
 
+# What sparkgen has installed here: how each of its files is now, what they set, and the site's text.
+installed() {
+  own=$root/etc/sparkgen/bundle
+  readable "$own/SHA256SUMS" || return 0
+  grep -E '^[0-9a-f]{64}  [A-Za-z0-9._@+:/-]+$' "$own/SHA256SUMS" | take files/etc/sparkgen/bundle/SHA256SUMS
+  for file in "$own"/site.yaml "$own"/base.yaml "$own"/lock.yaml; do
+    readable "$file" || continue
+    # In base64 it stays as it is: this archive has plain ASCII.
+    if awk "$redact"'is_shaped($0) { found = 1 } END { exit found }' "$file"; then
+      base64 "$file" | take "files/etc/sparkgen/bundle/${file##*/}.base64"
+    else
+      echo "not taken, since there is a key in it: ${file#"$root"/}"
+    fi
+  done
+  sed -n 's/^[0-9a-f]*  \(\(etc\|opt\)\/.*\)/\1/p' "$own/SHA256SUMS" | while read -r file; do
+    folder=${file%/*}
+    while [ ! -e "$root/$folder" ] && [ "$folder" != "${folder%/*}" ]; do folder=${folder%/*}; done
+    if [ ! -e "$root/$file" ] && [ -x "$root/$folder" ]; then echo "missing $file"; continue; fi
+    if [ ! -r "$root/$file" ]; then echo "unreadable $file"; continue; fi
+    grep -F "  $file" "$own/SHA256SUMS" | (cd "$root/" && sha256sum --check --status 2>/dev/null) && same=same || same=edited
+    echo "$same $file $(stat -c '%a %Y' "$root/$file")"
+  done | take commands/installed.txt
+  sed -n '/^# begin sparkgen$/,/^# end sparkgen$/p' "$root/etc/hosts" 2>/dev/null | sed '1d;$d' | take commands/hosts.txt
+  sed -n 's/^\([a-z][^ ]*\) *=.*/\1/p' "$root/etc/sysctl.d/90-sparkgen.conf" 2>/dev/null | tr . / | while read -r name; do
+    [ -r "$root/proc/sys/$name" ] && printf '%s %s\n' "$name" "$(cat "$root/proc/sys/$name")"
+  done | take commands/sysctl-own.txt
+  user=$(sed -n 's/^USER=//p' "$root/etc/sparkgen/node.env" 2>/dev/null | head -n 1)
+  [ -z "$user" ] || ask groups.txt id -nG "$user"
+  if [ -e "$root/etc/sparkgen/firewall.rules" ] && command -v ufw >/dev/null 2>&1; then
+    { bounded ufw status | head -n 1 && bounded ufw show added; } | sed -n -e '/^Status: [a-z]*$/p' -e "s/^ufw \([a-zA-Z0-9.:\/ ]*\)\( comment 'sparkgen'\)\{0,1\}$/\1/p" | take commands/ufw.txt
+  fi
+}
+
 system() {
   uname -srm | take commands/uname.txt
   readable "$root/etc/dgx-release" &&
@@ -587,9 +633,11 @@ echo "# sparkgen capture 1" >"$work/$node/capture.txt"
 {
   network
   system
+  installed
   services
   containers
   processes
+  on_gpu
   models
 } | tee "$work/took"
 sort -u "$work/took" >>"$work/$node/capture.txt"

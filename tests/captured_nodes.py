@@ -9,6 +9,7 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,13 @@ class Container:
     layers: Sequence[str] = ("sha256:" + "1" * 64,)
     image_id: str = IMAGE_ID
     build: str = ""
+    # Later than any file that a test has just written.
+    started: str = "2099-01-01T00:00:00.5Z"
+
+    @property
+    def id(self) -> str:
+        """What Docker calls it."""
+        return sha256(self.name.encode()).hexdigest()
 
     def inspected(self) -> str:
         """The lines of the script's format."""
@@ -51,7 +59,9 @@ class Container:
             *_lines("name", f"/{self.name}"),
             *_lines("image", self.image),
             *_lines("image-id", self.image_id),
+            *_lines("id", self.id),
             *_lines("started", "running"),
+            *_lines("started-at", self.started),
             *_lines("user", ""),
             *(line for word in self.entrypoint for line in _lines("entrypoint", word)),
             *(line for word in self.command for line in _lines("cmd", word)),
@@ -95,7 +105,10 @@ def _go_json(value: Any) -> str:
 
 @dataclass
 class Machine:
-    """A node: its files, what its programs print, and its containers."""
+    """A node: its files, what its programs print, and its containers.
+
+    The key `ufw *` is for a program that prints the same whatever it is asked.
+    """
 
     name: str
     files: Mapping[str, str] = field(default_factory=dict)
@@ -106,6 +119,7 @@ class Machine:
     # A folder with all other programs: those that describe a node and print nothing are not there.
     # Without it, they fail.
     others: Path | None = None
+    modes: Mapping[str, int] = field(default_factory=dict)
 
     def capture(self, folder: Path) -> Path:
         """Run the script on the node; returns the archive."""
@@ -117,6 +131,11 @@ class Machine:
         root, programs = folder / f"{self.name}.root", folder / f"{self.name}.programs"
         for path, text in self.files.items():
             write(root / path, text)
+            if path.startswith(("etc/", "opt/")):
+                is_script = text.startswith("#!")
+                (root / path).chmod(0o600 if "/40-cx7" in path else 0o755 if is_script else 0o644)
+        for path in self.modes.keys() & self.files.keys():
+            (root / path).chmod(self.modes[path])
         for number, (words, env) in self.processes.items():
             write(root / f"proc/{number}/cmdline", "".join(f"{word}\0" for word in words))
             write(root / f"proc/{number}/environ", "".join(f"{text}\0" for text in env))
@@ -135,6 +154,9 @@ class Machine:
         for line, output in self.printed.items():
             name = line.split()[0]
             write(programs / f"{line.replace(' ', '_')}.txt", output)
+            if line.endswith(" *"):
+                stand_in(programs / name, f'cat "{programs}/{name}_*.txt"')
+                continue
             stand_in(programs / name, f'cat "{programs}/$(echo "{name} $*" | tr " " _).txt"')
         folder = programs / "containers"
         for container in self.containers:
@@ -158,7 +180,7 @@ class Machine:
 def write(path: Path, text: str) -> None:
     """Write a file and create its parent folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
 
 
 def stand_in(path: Path, script: str) -> None:

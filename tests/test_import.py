@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from captured_nodes import DESCRIBING, Container, Machine, address
 from conftest import Command
 from hypothesis import given
 from hypothesis import strategies as st
-from test_install import done, fresh, install
+from test_install import HOSTS, done, fresh, install
 from test_network import running
 from valid_sites import valid_file
 
@@ -40,18 +41,31 @@ from generator.sitefile.disk import beside
 SITES = sorted((ROOT / "sites").glob("*.yaml"))
 
 
+SYSCTL, TEXTS = "etc/sysctl.d/90-sparkgen.conf", ("site.yaml", "base.yaml", "lock.yaml")
+
+
 def machine(site: Site, node: Node, tree: dict[str, str]) -> Machine:
     """A node that runs its part of a bundle: the files from install.sh and what then runs."""
     files = {path: text for path, text in tree.items() if path.startswith(("etc/", "opt/"))}
+    if sums := tree.get("SHA256SUMS"):
+        files |= {"etc/sparkgen/bundle/SHA256SUMS": sums}
+        hosts = tree.get("etc/sparkgen/hosts", "")
+        files |= {"etc/hosts": f"{HOSTS}# begin sparkgen\n{hosts}# end sparkgen\n"}
+        files |= {f"etc/sparkgen/bundle/{name}": tree[name] for name in TEXTS if name in tree}
+    for name, value in re.findall(r"(?m)^([a-z]\S*) = (.+)$", tree.get(SYSCTL, "")):
+        files[f"proc/sys/{name.replace('.', '/')}"] = f"{value}\n"
     links = [address(i.name, str(i.address), mtu=i.mtu, up=True) for i in node.interfaces] + (
         [address(node.management.interface, str(node.management.address))]
         if node.management
         else []
     )
-    printed = {"ip -j address": json.dumps([*links, address("lo")])}
+    routes = [{"dst": str(route.to), "gateway": str(route.via)} for route in node.routes]
     if node.management:
-        route = {"dst": "default", "dev": node.management.interface, "metric": 100}
-        printed["ip -j route"] = json.dumps([route])
+        routes.append({"dst": "default", "dev": node.management.interface, "metric": 100})
+    printed = {
+        "ip -j address": json.dumps([*links, address("lo")]),
+        "ip -j route": json.dumps(routes),
+    }
     compose_files = {p: text for p, text in files.items() if p.endswith("/compose.yaml")}
     running: list[Container] = []
     processes: dict[int, tuple[list[str], list[str]]] = {}
@@ -118,9 +132,17 @@ def containers(
             command=service.get("command", ()),
             entrypoint=service.get("entrypoint", ()),
             env=[*env, *secrets],
-            mounts=[(mount["source"], mount["target"]) for mount in service.get("volumes", ())],
+            mounts=[ends(mount) for mount in service.get("volumes", ())],
             shm=int(service.get("shm_size", "16gb").removesuffix("gb")) << 30,
         )
+
+
+def ends(mount: dict[str, str] | str) -> tuple[str, str]:
+    """Where a mount of a Compose file comes from, and where it goes."""
+    if isinstance(mount, dict):
+        return mount["source"], mount["target"]
+    source, target, *_ = mount.split(":")
+    return source, target
 
 
 def captured(path: Path, folder: Path) -> tuple[Site, Adoption]:
@@ -130,6 +152,8 @@ def captured(path: Path, folder: Path) -> tuple[Site, Adoption]:
     inputs = []
     for node in site.nodes:
         files = {p.partition("/")[2]: t for p, t in tree.items() if p.startswith(f"{node.name}/")}
+        # As an earlier release has installed it, and as somebody else would write it.
+        del files["SHA256SUMS"]
         archive = machine(site, node, files).capture(folder)
         inputs.append(Input("", str(archive), archive.read_bytes()))
     return site, adopt(read(inputs), site.name, path.name)

@@ -10,8 +10,14 @@ from generator.commands.adopting import captures_of
 from generator.commands.options import DRIFT, FOLDER
 from generator.commands.sites import TEXTUAL, publish, read_valid
 from generator.drift import drift, missing, unseen
+from generator.drift.uncaptured import NEVER
+from generator.pipeline import ValidReading, read_site
 from generator.reports.remarks import Remark
 from generator.reports.text import plain
+from generator.site import Site
+from generator.sitefile.beside import nothing_beside
+from generator.sitefile.disk import beside
+from generator.sitefile.lock import lock_name
 
 _ARCHIVES = (".tar.gz", ".tgz")
 
@@ -35,19 +41,53 @@ def check_nodes(paths: Sequence[Path], quiet: bool, form: str) -> None:
     (valid,) = read_valid(sites, form=form)
     site, reading = valid.site, valid.reading
     captures = captures_of(archives, form)
-    found = drift(site, captures, reading.lock)
+    found = drift(site, captures, reading.lock, _unlocked(valid))
     absent, uncompared = missing(site, captures), unseen(site, captures)
+    verdicts = {
+        node.name: _verdict([r for r in found if r.message.startswith(f"{node.name}: ")])
+        for node in site.nodes
+        if node.name not in absent
+    }
     if form in TEXTUAL:
         for line in _lines(found):
             click.echo(line, err=form != "text")
-        for line in (*(f"{name} is not captured" for name in absent), *uncompared):
+        lacking = [
+            f"{name}: not captured: {what}" for name in uncompared for what in uncompared[name]
+        ]
+        for line in (*(f"{name} is not captured" for name in absent), *lacking):
             click.echo(line, err=True)
-    if form == "text" and not quiet and not found:
-        click.echo(f"{site.name}: nothing that was compared differs")
-    rest = {"missing": absent, "notCompared": uncompared}
+    if form == "text" and not quiet:
+        for name, verdict in verdicts.items():
+            click.echo(f"{name}: {verdict}{', as far as it is captured' * (name in uncompared)}")
+        click.echo(f"not looked at: {NEVER}", err=True)
+    rest = {"verdicts": verdicts, "missing": absent, "notCompared": uncompared}
     publish(form, [(reading, reading.findings)], found, rest)
     if found or absent or uncompared:
         sys.exit(DRIFT)
+
+
+def _unlocked(valid: ValidReading) -> Site | None:
+    """The site without its lock, if it has one: a lock may be made of nodes that run already."""
+    if valid.reading.lock is None:
+        return None
+    near, own = beside(valid.file), lock_name(str(valid.file))
+    raw = valid.reading.raw[""]
+    return read_site(
+        str(valid.file), raw, lambda path: near(path) if path != own else nothing_beside(path)
+    ).site
+
+
+def _verdict(found: Sequence[Remark]) -> str:
+    """What a node is, in the order in which one would mend it."""
+    if not found:
+        return "as the site says"
+    if any(remark.rule == "SG890" for remark in found):
+        return "not applied"
+    applied = all(_UNRESTARTED in f"{remark.message}; {remark.help}" for remark in found)
+    return _UNRESTARTED if applied else "differs"
+
+
+_UNRESTARTED = "applied, not restarted"
 
 
 def _lines(found: Sequence[Remark]) -> list[str]:

@@ -81,3 +81,46 @@ def other_command() -> None:
 
     A container keeps the command that it was started with until its unit is restarted.
     """
+
+
+@documented("SG890")
+def bundle_not_applied() -> None:
+    """The files that were installed last are those of the bundle.
+
+    A bundle that was built, reviewed or copied has no effect until install.sh has run on the node:
+    the site file and the node say different things until then.
+    """
+
+
+@documented("SG891")
+def edited_file() -> None:
+    """Installed files and units are as install.sh left them.
+
+    What somebody changes by hand is lost with the next install, and nobody else knows of it. A
+    drop-in changes a unit whose own file is as it was.
+    """
+
+
+@documented("SG892")
+def not_restarted() -> None:
+    """An engine was started after the files that it reads were installed.
+
+    install.sh restarts nothing: until the unit is restarted, the engine runs with what it read
+    then.
+    """
+
+
+@documented("SG893")
+def other_effect() -> None:
+    """What the files set is in force: values of the kernel, names, routes and the firewall.
+
+    Another program, or a person, may set other values later, without changing any file.
+    """
+
+
+@documented("SG894")
+def other_owner() -> None:
+    """Nothing else uses the GPU or configures the fabric's interfaces.
+
+    Memory is the GPU's and the processors' alike: what else computes takes it from the engine.
+    """

@@ -1,0 +1,69 @@
+"""Versions that differ between nodes, of the system or of what a name refers to."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from generator.capture import Capture
+from generator.diagnostics import listed
+from generator.drift.seen import Seen
+from generator.locking import commit_on, image_on
+from generator.reports.remarks import Place, Remark
+from generator.rules.registry import DOCUMENTED
+from generator.site import Part, Site
+from generator.site.complete import DEFAULT_REVISION
+
+
+def between(site: Site, seen: Sequence[Seen]) -> Iterator[Remark]:
+    """Versions that differ between nodes, or between the nodes of an engine."""
+    values: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for one in seen:
+        for what, value in _versions(one.capture):
+            values[what][value].append(one.node.name)
+    for part in site.parts:
+        names = {node.name for node in part.nodes}
+        for one in (one for one in seen if one.node.name in names and len(names) > 1):
+            for what, value in _contents(part, one):
+                values[what][value].append(one.node.name)
+    for what, by_value in values.items():
+        if len(by_value) > 1:
+            versions = "; ".join(f"{v} on {listed(names, 'and')}" for v, names in by_value.items())
+            message = f"{what} differs: {versions}"
+            place = Place(seen[0].capture.archive)
+            advice = "bring all nodes to the same: what one is updated to, the others wait for"
+            yield Remark("SG867", DOCUMENTED["SG867"][0], message, advice, place)
+
+
+def _contents(part: Part, seen: Seen) -> Iterator[tuple[str, str]]:
+    """What an engine's names refer to on a node: its image, its models and its libraries."""
+    image = image_on(seen.capture, part.engine.image) if part.engine.image else None
+    if image and (known := image.digest or image.layers):
+        kind = "digest" if image.digest else "layers"
+        yield f"{image.image}, by its {kind},", known[:19]
+    for source in part.model.downloads if not part.model.file else ():
+        revision = (
+            part.model.revision if source == part.model.source else None
+        ) or DEFAULT_REVISION
+        if commit := commit_on(seen.capture, source, revision):
+            yield f"{source}, revision {revision},", commit[:12]
+    for name, version in seen.found.programs.items():
+        yield f"{name} of the running process", version
+
+
+def _versions(capture: Capture) -> Iterator[tuple[str, str]]:
+    texts = capture.texts
+    if found := re.search(r"(?m)^.*, ([0-9][0-9.]+)$", texts.get("commands/gpu.txt", "")):
+        yield "the driver of the GPU", found[1]
+    if words := texts.get("commands/uname.txt", "").split():
+        yield "the kernel", words[1] if len(words) > 1 else words[0]
+    release = texts.get("commands/dgx-release.txt", "")
+    if updates := re.findall(r'DGX_OTA_VERSION="?([0-9.]+)', release):
+        yield "the release of DGX OS", updates[-1]
+    firmware = {
+        match[1]
+        for path, text in texts.items()
+        if path.startswith(("commands/ethtool-enp", "commands/ethtool-enP2"))
+        for match in re.finditer(r"(?m)^firmware-version: (\S+)", text)
+    }
+    if firmware:
+        yield "the firmware of the ConnectX-7", ", ".join(sorted(firmware))

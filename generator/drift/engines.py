@@ -1,0 +1,256 @@
+"""Containers and processes of engines and services, and the models that they read."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import yaml
+
+from generator.activation import RESTART
+from generator.adoption.found import REMOVED, Container
+from generator.drift.installed import INSTALL, restarts
+from generator.drift.seen import Seen
+from generator.drift.uncaptured import is_unreadable
+from generator.locking import commit_on, image_on
+from generator.reports.remarks import Remark
+from generator.site import Member, Part, Site
+from generator.site.complete import DEFAULT_REVISION
+from generator.sitefile.lock import Lock
+
+
+def engines(site: Site, seen: Seen, lock: Lock | None) -> Iterator[Remark]:
+    """How what runs on a node differs from what the bundle starts there."""
+    containers = {c.name.lstrip("/"): c for c in seen.found.containers if c.image}
+    yield from services(seen, containers)
+    for part, node in site.parts_of(seen.node.name):
+        if engine := containers.get(part.unit):
+            yield from _image(part, seen, engine, lock)
+            yield from _variables(part, seen, node, engine)
+            yield from _words(part, seen, node, engine)
+            yield from _mounts(part, seen, node, engine)
+            yield from restarts(part.unit, seen, _started(seen, engine), _read(part, seen))
+        elif part.engine.venv:
+            yield from _process(part, seen, node)
+        elif part.is_active and _DOCKER in seen.capture.texts and _is_installed(seen, part):
+            advice = f"journalctl -u {part.unit} says why it does not run"
+            yield seen.remark("SG866", f"there is no container {part.unit}", advice, _DOCKER)
+        yield from _models(part, seen, lock)
+
+
+_DOCKER = "commands/docker-info.txt"
+
+
+def _process(part: Part, seen: Seen, node: Member) -> Iterator[Remark]:
+    """The process of an engine without a container."""
+    bare = (c for c in seen.found.containers if c.is_running and c.image is None)
+    own = [process for process in bare if _is_of(node, process)]
+    for process in own:
+        yield from _variables(part, seen, node, process)
+        yield from restarts(part.unit, seen, _started(seen, process), _read(part, seen))
+    if not own and _port(node) and part.is_active and _is_installed(seen, part):
+        advice = f"journalctl -u {part.unit} says why it does not run; capture it as root"
+        yield seen.remark("SG866", f"there is no process of {part.unit}", advice)
+
+
+def _is_installed(seen: Seen, part: Part) -> bool:
+    """Whether a node has an engine's unit, not only another way to run it."""
+    return f"files/etc/systemd/system/{part.unit}.service" in seen.capture.texts
+
+
+def _port(node: Member) -> set[str]:
+    """The word of an engine's command by which its process is recognized, if it has one."""
+    return {word for word in _command(node) if word.startswith("--port=")}
+
+
+def _is_of(node: Member, process: Container) -> bool:
+    """Whether a process is the engine that a node should run."""
+    return _port(node) <= {word.text for word in process.words}
+
+
+def settings(seen: Seen) -> Iterator[Remark]:
+    """nccl.conf compared with the bundle's."""
+    path = "files/etc/nccl.conf"
+    if path not in seen.capture.texts:
+        if not is_unreadable(seen.capture, "etc/nccl.conf"):
+            yield seen.remark("SG865", "there is no /etc/nccl.conf", INSTALL)
+        return
+    there = {variable.name: variable.value.text for variable in seen.found.settings}
+    yield from _values(seen, dict(seen.node.nccl), there, "/etc/nccl.conf", path, _RESTART)
+
+
+def _variables(part: Part, seen: Seen, member: Member, engine: Container) -> Iterator[Remark]:
+    """Variables of the running process."""
+    wanted = {n: v for group in member.environment for n, v in group.values.items()}
+    there = {variable.name: variable.value.text for variable in engine.env}
+    path = _path(seen, engine)
+    yield from _values(seen, wanted, there, "the running engine", path, _restart(part, seen))
+
+
+def _values(
+    seen: Seen,
+    wanted: Mapping[str, str],
+    there: Mapping[str, str],
+    where: str,
+    path: str,
+    advice: str,
+) -> Iterator[Remark]:
+    for name, value in wanted.items():
+        has = there.get(name)
+        if has is None:
+            yield seen.remark("SG865", f"{where} has no {name}", advice, path)
+        elif has not in (value, REMOVED):
+            message = f"{name} is {has} in {where}, and {value} in the bundle"
+            yield seen.remark("SG865", message, advice, path)
+    for name in sorted(there):
+        if name.startswith("NCCL_") and name not in wanted and name != "NCCL_VERSION":
+            message = f"{where} has {name}={there[name]}, which the bundle has not"
+            yield seen.remark("SG865", message, advice, path)
+
+
+_RESTART = "install the bundle and restart the engine, or take it over into engine.env"
+
+
+def _restart(part: Part, seen: Seen) -> str:
+    """What to do about an engine that runs with other settings than the bundle's."""
+    own = {part.place(path) for path in ("etc/sparkgen/engine.env", "opt/sparkgen/compose.yaml")}
+    applied = own - {*seen.stale} if seen.is_recorded else ()
+    if applied and all(
+        there.state == "same" for path, there in seen.installed.items() if path in own
+    ):
+        return f"applied, not restarted: systemctl restart {part.unit}"
+    return _RESTART
+
+
+def _read(part: Part, seen: Seen) -> list[str]:
+    """The files that an engine reads when it starts, but those that its container shows."""
+    own = {path: part.place(path) for path in _OF_GROUPS}
+    shown = {own[path] for path in _SHOWN}
+    found = [path for path, file in seen.files.items() if file.activation is RESTART]
+    return [p for p in found if p not in shown and ("/groups/" not in p or p in own.values())]
+
+
+_SHOWN = ("etc/sparkgen/engine.env", "etc/sparkgen/engine.raw.env", "opt/sparkgen/compose.yaml")
+_OF_GROUPS = (*_SHOWN, *(f"opt/sparkgen/{name}" for name in ("options.yaml", "ssh_config")))
+
+
+def _started(seen: Seen, engine: Container) -> str:
+    """When a container or process was started, as the capture has it."""
+    path = _path(seen, engine) or (engine.words[0].file.partition(":")[2] if engine.words else "")
+    found = re.search(r'(?m)^started-at "(.*)"$', seen.text(path))
+    return found[1] if found else ""
+
+
+def services(seen: Seen, containers: Mapping[str, Container]) -> Iterator[Remark]:
+    """The containers of services, as their Compose files have them."""
+    for path, file in seen.files.items():
+        if not path.endswith(".yaml") or path.endswith("/compose.yaml"):
+            continue
+        for service in _composed(file.text) if "container_name:" in file.text else ():
+            name = service["container_name"]
+            there = containers.get(name)
+            if there is None:
+                if _DOCKER in seen.capture.texts and path in seen.recorded:
+                    yield seen.remark("SG866", f"there is no container {name}", _AGAIN, _DOCKER)
+                continue
+            has = there.image.text if there.image else ""
+            if has != service["image"]:
+                message = f"{name} runs {has}, and the bundle says {service['image']}"
+                yield seen.remark("SG863", message, _AGAIN, _path(seen, there))
+            words = [str(word) for word in service.get("command") or ()]
+            # Before them is an entrypoint, which may be the image's.
+            if words and not _alike(words, [word.text for word in there.words[-len(words) :]]):
+                message = f"{name} runs with other arguments than the bundle's"
+                yield seen.remark("SG868", message, _AGAIN, _path(seen, there))
+            unit = f"sparkgen-{PurePosixPath(path).stem}"
+            own = [p for p, f in seen.files.items() if f.activation.step.endswith(f" {unit}")]
+            yield from restarts(unit, seen, _started(seen, there), own)
+
+
+_AGAIN = "install the bundle and restart its unit"
+
+
+def _composed(text: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load(text)["services"].values())
+
+
+def _mounts(part: Part, seen: Seen, member: Member, engine: Container) -> Iterator[Remark]:
+    """The running container's mounts; Docker itself makes volumes."""
+    wanted = {f"{mount.path}:{mount.inside}" for mount in member.container.mounts}
+    there = {word.text for word in engine.mounts if not word.text.startswith("/var/lib/docker/")}
+    if REMOVED in "".join(there):
+        return
+    for mount in sorted(wanted ^ there):
+        how = "without" if mount in wanted else "with"
+        message = f"the engine runs {how} the mount {mount}"
+        yield seen.remark("SG868", message, _restart(part, seen), _path(seen, engine))
+
+
+def _words(part: Part, seen: Seen, member: Member, engine: Container) -> Iterator[Remark]:
+    """The running command; what the capture removed matches any word."""
+    wanted = [member.container.entrypoint, *_command(member)]
+    there = [word.text for word in engine.words]
+    if _alike(wanted, there):
+        return
+    gone = [word for word in wanted if word not in there]
+    new = [word for word in there if word not in wanted and REMOVED not in word]
+    if gone or new:
+        more = [f"without {' '.join(gone)}"] if gone else []
+        more += [f"with {' '.join(new)}"] if new else []
+        message = f"the engine runs {' and '.join(more)}"
+        yield seen.remark("SG868", message, _restart(part, seen), _path(seen, engine))
+
+
+def _command(member: Member) -> list[str]:
+    """The arguments of a node's entrypoint."""
+    items = ((item,) if isinstance(item, str) else item for item in member.container.command)
+    return [word for item in items for word in item]
+
+
+def _alike(wanted: Sequence[str], there: Sequence[str]) -> bool:
+    return len(wanted) == len(there) and all(
+        REMOVED in has or has == want for want, has in zip(wanted, there, strict=True)
+    )
+
+
+def _path(seen: Seen, engine: Container) -> str:
+    name = engine.name.lstrip("/")
+    path = f"containers/{name}.txt"
+    return path if path in seen.capture.texts else ""
+
+
+def _image(part: Part, seen: Seen, engine: Container, lock: Lock | None) -> Iterator[Remark]:
+    """The image by its name and, if that is stated or locked, by what the name stands for."""
+    path, wanted = _path(seen, engine), part.engine.image
+    has = engine.image.text if engine.image else ""
+    (name, _, pinned), (running, _, digest) = wanted.partition("@"), has.partition("@")
+    if running != name or (digest and pinned and digest != pinned):
+        message = f"the engine runs {has}, and the bundle says {wanted}"
+        yield seen.remark("SG863", message, _restart(part, seen), path)
+        return
+    locked = lock.image(name) if lock else None
+    there = image_on(seen.capture, name, bool(locked and locked.inputs))
+    by_digest = pinned or (locked.digest if locked else "")
+    expected = by_digest or (locked.layers if locked else "")
+    if there and expected and (there.digest if by_digest else there.layers) != expected:
+        own = (there.digest or there.layers or "nothing that is locked")[:19]
+        where = "in the lock" if locked else "in the bundle"
+        message = f"{name} is {own} there, and {expected[:19]} {where}"
+        yield seen.remark("SG863", message, "pull what is locked, or lock what is there", path)
+
+
+def _models(part: Part, seen: Seen, lock: Lock | None) -> Iterator[Remark]:
+    path = "commands/models.txt"
+    if path not in seen.capture.texts or part.model.file:
+        return
+    for source in part.model.downloads:
+        own = source == part.model.source
+        revision = (part.model.revision if own else None) or DEFAULT_REVISION
+        there = commit_on(seen.capture, source, revision)
+        locked = lock.commit(source, revision) if lock else ""
+        if not there:
+            message = f"{source}, revision {revision}, is not in the cache of the hub"
+            yield seen.remark("SG864", message, "run models.sh", path)
+        elif locked and there != locked:
+            message = f"{source} is at {there[:12]}, and the lock has {locked[:12]}"
+            yield seen.remark("SG864", message, "run models.sh, or lock what is there", path)

@@ -1,0 +1,152 @@
+"""What sparkgen has installed on a node, compared with its bundle: files, and what they set."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from generator.diagnostics import listed
+from generator.drift.seen import Seen
+from generator.reports.remarks import Remark
+from generator.site import Site
+
+INSTALL = "run install.sh of the node's bundle"
+_STATES = "commands/installed.txt"
+SYSCTL, HOSTS, FIREWALL = "etc/sysctl.d/90-sparkgen.conf", "etc/sparkgen/hosts", "firewall.rules"
+
+
+def files(seen: Seen) -> Iterator[Remark]:
+    """The files: of another bundle, changed or removed since, or with another mode."""
+    if not seen.is_recorded:
+        return
+    stale = seen.stale
+    if stale:
+        more = f" and {len(stale) - 4} more" if len(stale) > 4 else ""
+        names = ", ".join(f"/{path}" for path in stale[:4])
+        message = f"not applied: {names}{more}"
+        yield seen.remark("SG890", message, INSTALL, "files/etc/sparkgen/bundle/SHA256SUMS")
+    for path, there in seen.installed.items():
+        if path in stale or path == "etc/nccl.conf":  # which is compared line by line
+            continue
+        if there.state in ("edited", "missing"):
+            message = f"/{path} is {there.state} since it was installed"
+            yield seen.remark("SG891", message, INSTALL, _STATES)
+        elif there.state == "same" and there.mode != seen.files[path].mode:
+            message = f"/{path} has mode {there.mode:04o}, and {seen.files[path].mode:04o} once "
+            yield seen.remark("SG891", f"{message}installed", INSTALL, _STATES)
+
+
+def restarts(unit: str, seen: Seen, started: str, read: Iterable[str]) -> Iterator[Remark]:
+    """The files that a unit would `read` again, installed after it was last `started`."""
+    since, there = _seconds(started), seen.installed
+    late = [f"/{p}" for p in read if p in there and there[p].changed > since > 0]
+    if late:
+        message = f"applied, not restarted: {unit} runs since before {listed(late, 'and')}"
+        yield seen.remark("SG892", message, f"systemctl restart {unit}", _STATES)
+
+
+def _seconds(started: str) -> float:
+    """The seconds since 1970 of Docker's time, or of a file's; 0 if not known."""
+    if re.fullmatch(r"@[0-9]+", started):
+        return float(started[1:])
+    known = re.fullmatch(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8})(\.[0-9]+)?Z", started)
+    try:
+        return datetime.fromisoformat(f"{known[1]}+00:00").timestamp() if known else 0
+    except ValueError:
+        return 0
+
+
+def effects(site: Site, seen: Seen) -> Iterator[Remark]:
+    """What the installed files have set in the system, and what others have set beside it."""
+    yield from _sysctl(seen)
+    yield from _hosts(seen)
+    yield from _firewall(seen)
+    yield from _routes(seen)
+    yield from _gpu(site, seen)
+
+
+def _sysctl(seen: Seen) -> Iterator[Remark]:
+    path = "commands/sysctl-own.txt"
+    there = dict(line.split(" ", 1) for line in seen.text(path).splitlines() if " " in line)
+    for name, value in settings(seen).items():
+        has = there.get(name.replace(".", "/"), value).split()
+        if has != value.split():
+            message = f"{name} is {' '.join(has)}, and {value} in the bundle"
+            yield seen.remark("SG893", message, f"sysctl --load /{SYSCTL}", path)
+
+
+def settings(seen: Seen) -> dict[str, str]:
+    """The kernel's settings that the bundle makes."""
+    text = seen.files[SYSCTL].text if SYSCTL in seen.files else ""
+    return dict(re.findall(r"(?m)^([a-z]\S*) = (.+)$", text))
+
+
+def _hosts(seen: Seen) -> Iterator[Remark]:
+    wanted = seen.files[HOSTS].text.strip() if HOSTS in seen.files else ""
+    if seen.is_recorded and seen.text("commands/hosts.txt").strip() != wanted:
+        message = "/etc/hosts has other names of nodes than the bundle"
+        yield seen.remark("SG893", message, INSTALL, "commands/hosts.txt")
+
+
+def _firewall(seen: Seen) -> Iterator[Remark]:
+    path = "commands/ufw.txt"
+    file = seen.files.get(f"etc/sparkgen/{FIREWALL}")
+    if file is None or path not in seen.capture.texts:
+        return
+    status, *there = seen.text(path).splitlines()
+    advice = "run /opt/sparkgen/firewall.sh"
+    if status != "Status: active":
+        yield seen.remark("SG893", "the firewall is off", advice, path)
+    # ufw has one rule for the same traffic, whatever its action.
+    known = {_compared(rule) for rule in there}
+    lacking = [r for r in file.text.splitlines() if r[:1] != "#" and _compared(r) not in known]
+    if lacking and status == "Status: active":
+        yield seen.remark("SG893", f"the firewall lacks '{lacking[0]}'", advice, path)
+
+
+def _compared(rule: str) -> str:
+    return re.sub(r"^(route )?(allow|deny|reject|limit) ", r"\1", rule)
+
+
+def _routes(seen: Seen) -> Iterator[Remark]:
+    path = "commands/ip-route.json"
+    try:
+        there = {(str(r["dst"]), str(r.get("gateway", ""))) for r in json.loads(seen.text(path))}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return
+    for route in seen.node.routes:
+        if (str(route.to), str(route.via)) not in there:
+            message = f"there is no route to {route.to} via {route.via}"
+            yield seen.remark("SG893", message, "netplan apply, or install the bundle", path)
+
+
+def _gpu(site: Site, seen: Seen) -> Iterator[Remark]:
+    """What else computes on the GPU; what Slurm runs can't be told from it."""
+    if any(part.engine.is_slurm_job for part, _ in site.parts_of(seen.node.name)):
+        return
+    path = "commands/gpu-processes.txt"
+    own = {
+        found[1]
+        for name in seen.capture.texts
+        if name.startswith("containers/sparkgen-")
+        for found in re.finditer(r'(?m)^id "([0-9a-f]{64})"$', seen.text(name))
+    }
+    for line in sorted(set(seen.text(path).splitlines())):
+        name, _, owner = line.partition(" ")
+        if owner not in own and not owner.startswith("sparkgen-"):
+            of = f" of {owner[:12] if len(owner) == 64 else owner}" if owner != "-" else ""
+            message = f"{name}{of} computes on the GPU too"
+            yield seen.remark("SG894", message, "end it, or name what it takes in the site", path)
+
+
+def owners(seen: Seen, told: str) -> Iterator[Remark]:
+    """Files of others that configure an interface of the fabric, unless they are `told`."""
+    for path in sorted(seen.capture.texts):
+        if not re.match(r"files/etc/(netplan|systemd/network|NetworkManager)/", path):
+            continue
+        name = path.removeprefix("files")
+        text = seen.text(path)
+        both = [i.name for i in seen.node.interfaces if re.search(rf"\b{i.name}\b", text)]
+        if both and name != "/etc/netplan/40-cx7.yaml" and name not in told:
+            message = f"{name} configures {listed(both, 'and')} too"
+            yield seen.remark("SG894", message, f"take {listed(both, 'and')} out of it", path)

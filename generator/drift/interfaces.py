@@ -1,0 +1,54 @@
+"""Interfaces of the fabric: links, addresses and MTU."""
+
+from collections.abc import Iterator, Sequence
+
+from generator.diagnostics import listed
+from generator.drift.seen import Seen
+from generator.fabric.addressing import FabricInterface
+from generator.reports.remarks import Remark
+
+
+def interfaces(seen: Seen) -> Iterator[Remark]:
+    """How links and addresses differ from the bundle."""
+    path = "commands/ip-addr.json"
+    if path not in seen.capture.texts:
+        return
+    known = {interface.name: interface for interface in seen.found.interfaces}
+    for wanted in seen.node.interfaces:
+        there = known.get(wanted.name)
+        if there is None:
+            advice = "see that the cable is in: without one the system may not show the port at all"
+            yield seen.remark("SG861", f"there is no {wanted.name}", advice, path)
+            continue
+        if there.has_link is False:
+            advice = f"look at cable {wanted.cable} at both ends"
+            yield seen.remark("SG861", f"{wanted.name} has no link", advice, path)
+        yield from _addresses(seen, wanted, [word.text for word in there.addresses], path)
+        if there.mtu and int(there.mtu.text) != wanted.mtu:
+            message = f"{wanted.name} has an MTU of {there.mtu.text}, and the bundle {wanted.mtu}"
+            yield seen.remark("SG862", message, _NETPLAN, path)
+
+
+_NETPLAN = "see /etc/netplan for a file that sets it too; run netplan apply, or install the bundle"
+
+
+def _addresses(
+    seen: Seen, wanted: FabricInterface, there: Sequence[str], path: str
+) -> Iterator[Remark]:
+    own = str(wanted.address)
+    if own not in there:
+        has = listed(there, "and") or "none"
+        message = f"{wanted.name} has no address {own}: it has {has}"
+        yield seen.remark("SG862", message, _NETPLAN, path)
+        return
+    for other in there:
+        if other != own:
+            message = f"{wanted.name} has another address, {other}"
+            yield seen.remark("SG862", message, _owner(seen, other), path)
+
+
+def _owner(seen: Seen, address: str) -> str:
+    """What to do about an address, depending on the file that sets it."""
+    files = [p for p, text in seen.capture.texts.items() if p.startswith("files/etc/netplan/")]
+    named = [p.removeprefix("files") for p in sorted(files) if address in seen.capture.texts[p]]
+    return f"it is in {named[0]}: netplan adds up the addresses of all files" if named else _NETPLAN

@@ -1,0 +1,80 @@
+"""A captured node beside what its bundle says of it."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from generator.adoption.found import FoundNode
+from generator.bundle.tree import File
+from generator.capture import Capture
+from generator.records import record
+from generator.reports.remarks import Place, Remark
+from generator.rules.registry import DOCUMENTED
+from generator.site import Node, Site
+
+OWN = "files/etc/sparkgen/bundle/"
+
+
+@record
+class Installed:
+    """An installed file: `same`, `edited`, `missing` or `unreadable`, its mode and its time.
+
+    The time is that of its last change, in seconds since 1970.
+    """
+
+    state: str
+    mode: int = 0
+    changed: int = 0
+
+
+@record
+class Seen:
+    """A node of a site, its capture, and the files of its bundle by their paths on the node."""
+
+    site: Site
+    node: Node
+    capture: Capture
+    found: FoundNode
+    files: Mapping[str, File]
+
+    def remark(self, rule: str, message: str, advice: str, path: str = "") -> Remark:
+        """A remark about this node."""
+        severity = DOCUMENTED[rule][0]
+        place = Place(self.capture.place(path))
+        return Remark(rule, severity, f"{self.node.name}: {message}", advice, place)
+
+    def text(self, path: str) -> str:
+        """A text of the capture, empty if it has none."""
+        return self.capture.texts.get(path, "")
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the node says which bundle was installed."""
+        return f"{OWN}SHA256SUMS" in self.capture.texts
+
+    @property
+    def recorded(self) -> Mapping[str, str]:
+        """The checksums of the files that were installed."""
+        rows = (line.split("  ", 1) for line in self.text(f"{OWN}SHA256SUMS").splitlines())
+        return {path: checksum for checksum, path in rows if path.startswith(("etc/", "opt/"))}
+
+    @property
+    def installed(self) -> Mapping[str, Installed]:
+        """How the installed files are now."""
+        return dict(_installed(self.text("commands/installed.txt")))
+
+    @property
+    def stale(self) -> list[str]:
+        """The files that another bundle has installed, or not installed."""
+        wanted = {path: file.sha256 for path, file in self.files.items()}
+        known = self.recorded
+        return sorted(p for p in wanted.keys() | known.keys() if wanted.get(p) != known.get(p))
+
+
+def _installed(text: str) -> Iterator[tuple[str, Installed]]:
+    for line in text.splitlines():
+        found = re.fullmatch(r"(same|edited|missing|unreadable) (\S+)( ([0-7]+) ([0-9]+))?", line)
+        if found:
+            yield (
+                found[2],
+                Installed(found[1], int(found[4] or "0", 8), int(found[5] or 0)),
+            )
