@@ -26,9 +26,9 @@ from generator.review.ends import Folder, abandoned, reason
 def command(sites: tuple[Path, ...], out: Path, live: bool, quiet: bool, form: str) -> None:
     """Check that the bundles on disk match their sites: sites/*.yaml if none is named.
 
-    With --live, report how nodes differ from their site: check SITE --live NODE.tar.gz... Each is as
-    the site says, differs, is not applied, or is applied and not restarted. What was not captured
-    is named, and the exit status is 1 then, too.
+    With --live, report how nodes differ from their site: check SITE --live NODE.tar.gz... Each is
+    as the site says, differs, is not applied, or is applied and not restarted. What was not
+    captured is named, and the exit status is 1 then, too.
     """
     if live:
         from generator.commands.live import check_nodes
