@@ -974,3 +974,27 @@ def test_groups_of_linear_layers_are_not_taken_for_attention() -> None:
         "layer_group_size": 6,
     }
     assert section(config).architecture["not_modelled"] == "layer_group_size"
+
+
+def test_a_folder_or_an_index_stands_for_its_config(sparkgen: Command, tmp_path: Path) -> None:
+    """32 bits are loaded as 16, and the parameters are told: of Qwen3-30B-A3B."""
+    index = tmp_path / "model.safetensors.index.json"
+    config = {
+        "model_type": "qwen3_moe",
+        "hidden_size": 2048,
+        "num_hidden_layers": 48,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 4,
+        "head_dim": 128,
+        "vocab_size": 151936,
+        "num_experts": 128,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 768,
+        "torch_dtype": "float32",
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    index.write_text('{"metadata": {"total_size": 122000000000}}', encoding="utf-8")
+    folder, file = (sparkgen("describe-model", path, cwd=tmp_path) for path in (tmp_path, index))
+    assert folder.out == file.out
+    assert "weight_gb: 61.0" in folder.out
+    assert "# 30.5e9 parameters, of which a token uses 3.04e9" in folder.out

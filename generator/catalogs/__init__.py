@@ -20,6 +20,9 @@ from generator.resources import SCHEMAS
 
 Facts = Mapping[str, Any]
 
+# The basis of a size that follows from a model's shape and format.
+COMPUTED = "computed"
+
 _VERSION = r"(?P<version>\d+(?:\.\d+)+(?:rc\d+)?(?:\.post\d+)?)"
 _VARIANT = r"[A-Za-z0-9_.-]+"
 _ANOTHER_MODEL = r"distill|reap|prune|draft|eagle|dflash|dspark|speculator|medusa"
@@ -57,10 +60,10 @@ class Architecture:
 class Checkpoint:
     """Weights that can be downloaded: `weight_gb` is in units of 1e9 bytes.
 
-    `basis` is the source of `weight_gb`, empty if it is computed from the shape; in that case it
-    leaves out the vision tower's `vision_gb`. `mtp_gb` is the part that predicts further tokens,
-    and is only loaded on request; `tables_gb` are tables beside the layers, if they aren't as large
-    as the architecture implies.
+    `basis` is the source of `weight_gb`; one that is computed from the shape leaves out the vision
+    tower's `vision_gb`. `mtp_gb` is the part that predicts further tokens, and is only loaded on
+    request; `tables_gb` are tables beside the layers, if they aren't as large as the architecture
+    implies.
     """
 
     name: str
@@ -88,6 +91,33 @@ class Image:
     version: str | None
     nccl: str | None
     ray: bool | None
+
+
+@record
+class Draft:
+    """A draft with files of its own; what it caches per token is None if nobody published it."""
+
+    id: str
+    of: str
+    method: str
+    weight_gb: float
+    elements: int | None
+
+
+def draft(source: str | None) -> Draft | None:
+    """The draft with a Hugging Face id."""
+    return next((each for each in drafts() if each.id.lower() == (source or "").lower()), None)
+
+
+@cache
+def drafts() -> tuple[Draft, ...]:
+    """All drafts, of schemas/drafts.tsv."""
+    lines = (SCHEMAS / "drafts.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")][1:]
+    return tuple(
+        Draft(id_, of, method, float(size), int(elements) if elements else None)
+        for id_, of, method, size, elements, _ in rows
+    )
 
 
 def checkpoint(name: str) -> Checkpoint | None:
@@ -206,8 +236,8 @@ def _checkpoints(mentioned: str = "") -> Mapping[str, Checkpoint]:
                 hf_id=item["id"],
                 format=item["format"],
                 weight_gb=item["weight_gb"],
-                basis=item.get("basis", ""),
-                vision_gb=0.0 if "basis" in item else facts.get("vision_gb", 0.0),
+                basis=item["basis"],
+                vision_gb=facts.get("vision_gb", 0.0) if item["basis"] == COMPUTED else 0.0,
                 max_context=item.get("max_context", architecture.max_context),
                 architecture=architecture,
                 mtp_gb=item.get("mtp_gb", 0.0),

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -11,15 +12,18 @@ import click
 from generator.commands.options import INVALID
 from generator.commands.sites import fail
 from generator.diagnostics import scalar
-from generator.models.huggingface import NoModelError, Section, section
+from generator.fit.complete import complete
+from generator.fit.parts import parameters
+from generator.models.architecture import shape_of
+from generator.models.huggingface import NoModelError, Section, Value, section
 from generator.pipeline import read_site
 
-_INDEX = "model.safetensors.index.json"
+_CONFIG, _INDEX = "config.json", "model.safetensors.index.json"
 _QUANTIZED = "hf_quant_config.json"
 
 
 @click.command(epilog="Example: sparkgen describe-model config.json --source Qwen/Qwen3-32B")
-@click.argument("config", metavar="CONFIG.json", type=Path)
+@click.argument("config", metavar="CONFIG.json|FOLDER", type=Path)
 @click.option(
     "--index",
     type=Path,
@@ -28,7 +32,14 @@ _QUANTIZED = "hf_quant_config.json"
 )
 @click.option("--source", metavar="OWNER/NAME", help="The model's Hugging Face id.")
 def command(config: Path, index: Path | None, source: str | None) -> None:
-    """Print the 'model' section of a model outside the catalog, from its Hugging Face files."""
+    """Print the 'model' section of a model outside the catalog, from its Hugging Face files.
+
+    A folder stands for the config.json in it, and an index for the one beside it.
+    """
+    if config.is_dir():
+        config /= _CONFIG
+    elif config.name == _INDEX:
+        index, config = index or config, config.with_name(_CONFIG)
     beside = config.with_name(_INDEX)
     files = index or (beside if beside.is_file() else None)
     known = _json(config)
@@ -36,15 +47,16 @@ def command(config: Path, index: Path | None, source: str | None) -> None:
     quantized = config.with_name(_QUANTIZED)
     packed = _json(quantized) if quantized.is_file() else None
     try:
-        text = _text(section(known, total, packed), source or _source(config, known))
+        found = section(known, total, packed)
     except NoModelError as error:
         _refuse(config, str(error))
+    text = _text(found, source or _source(config, known))
     site = read_site("", f"version: 1\n{text}".encode())
     for finding in site.findings:
         # The section alone has no engine, which a finding at the section as a whole says.
         if finding.path[:1] == ("model",) and finding.path != ("model",):
             _refuse(config, finding.message)
-    click.echo(text, nl=False)
+    click.echo("\n".join([text.rstrip("\n"), *_parameters(found.architecture)]))
 
 
 def _json(path: Path) -> object:
@@ -84,6 +96,14 @@ def _text(found: Section, source: str) -> str:
     remarks.append("gated: true, if its page on huggingface.co asks for a license")
     lines += ["  # Not in these files:", *(f"  # - {remark}" for remark in remarks)]
     return "\n".join(lines) + "\n"
+
+
+def _parameters(architecture: Mapping[str, Value]) -> Iterator[str]:
+    """How many parameters the model has, and how many of them one token uses, if it is known."""
+    whole = complete(shape_of(architecture)) if "layers" in architecture else None
+    if whole and (counts := parameters(whole)):
+        total, active = (f"{count / 1e9:.3g}e9" for count in counts)
+        yield f"  # {total} parameters, of which a token uses {active}"
 
 
 def _refuse(path: Path, why: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,24 @@ from generator.columns import columns
 from generator.commands import completion
 from generator.commands.groups import GROUP, chosen
 from generator.commands.options import DATA_FORM
-from generator.commands.sites import fail, read_valid, width_of
+from generator.commands.sites import read_valid, width_of
 from generator.diagnostics import listed
 from generator.fit.alternatives import Group
+from generator.fit.assessment import Fit
 from generator.fit.choices import COUNTS, Choice, Fitting, choices, fitting
+from generator.fit.table import figures
 
 Row = tuple[str, ...]
 _HEAD: Row = ("MODEL", "FORMAT", "GB", "CONTEXT", "NODES", "ENGINES", "PARSERS")
-_FITTING: Row = ("MODEL", "FORMAT", "GB", "PARALLEL", "LEFT", "LONGEST CONTEXT", "SEQUENCES")
+_FITTING: Row = (
+    *("MODEL", "FORMAT", "GB", "PARALLEL", "LEFT", "LONGEST CONTEXT", "SEQUENCES", "DECODE"),
+)
+_SORTED: Mapping[str, Callable[[Fit], float]] = {
+    "context": lambda fit: fit.one_context or 0,
+    "sequences": lambda fit: fit.most_sequences or 0,
+    "speed": lambda fit: fit.ceiling_tokens_s or 0,
+    "headroom": lambda fit: fit.worst.headroom_gib,
+}
 
 
 @click.command(epilog="Example: sparkgen models qwen3 --fits sites/lab-mesh.yaml")
@@ -29,20 +40,32 @@ _FITTING: Row = ("MODEL", "FORMAT", "GB", "PARALLEL", "LEFT", "LONGEST CONTEXT",
     "site",
     type=Path,
     metavar="SITE",
-    help="Only what this site's nodes and engine hold, in its context.",
+    help="Only what this site's nodes and engine hold: its split, context, sequences and KV type.",
     shell_complete=completion.sites,
+)
+@click.option(
+    "--sort",
+    "key",
+    type=click.Choice(list(_SORTED)),
+    help="With --fits: the most of this first; a speed is that of memory bandwidth.",
 )
 @DATA_FORM
 @GROUP
-def command(word: str, site: Path | None, form: str, group: str | None) -> None:
+def command(word: str, site: Path | None, key: str | None, form: str, group: str | None) -> None:
     """List the models of the catalog that match WORD, and on how many nodes each fits."""
     if site is None:
         found = list(choices(word))
         head, rows = _HEAD, [_row(choice) for choice in found]
     else:
-        held = list(fitting(_group(site, group), word))
-        found = [Choice(one.checkpoint, one.fit) for one in held]
-        head, rows = _FITTING, [_fitting_row(one) for one in held]
+        held = [
+            (name, one)
+            for name, own in _groups(site, group).items()
+            for one in _sorted(fitting(own, word), key)
+        ]
+        found = [Choice(one.checkpoint, one.fit) for _, one in held]
+        several = len({name for name, _ in held}) > 1
+        head = ("GROUP", *_FITTING) if several else _FITTING
+        rows = [(*([name] if several else []), *_fitting_row(one)) for name, one in held]
     if form == "json":
         document = {"version": 1, "models": [_data(choice) for choice in found]}
         click.echo(json.dumps(document, indent=2))
@@ -58,12 +81,15 @@ def command(word: str, site: Path | None, form: str, group: str | None) -> None:
         )
 
 
-def _group(site: Path, name: str | None) -> Group:
+def _groups(site: Path, name: str | None) -> Mapping[str, Group]:
     (valid,) = read_valid([site])
-    first, *others = chosen(valid.declaration, name).values()
-    if others:
-        fail(f"{site} has several groups: name one with --group")
-    return first
+    return chosen(valid.declaration, name)
+
+
+def _sorted(found: Iterable[Fitting], key: str | None) -> Sequence[Fitting]:
+    if key is None:
+        return list(found)
+    return sorted(found, key=lambda one: -_SORTED[key](one.fit))
 
 
 def _row(choice: Choice) -> Row:
@@ -96,6 +122,7 @@ def _fitting_row(one: Fitting) -> Row:
         f"{fit.worst.headroom_gib:.1f} GiB",
         _number(fit.one_context),
         _number(fit.most_sequences),
+        figures(fit)[-1],
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from generator import catalogs
+from generator.catalogs import COMPUTED
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.speculation import has_no_weights
 from generator.catalogs.versions import release
@@ -509,7 +510,7 @@ def _weights(
     text = vision = 0.0
     form = "bf16"
     checkpoint = known_checkpoint(model)
-    whole = model.architecture is not None or bool(checkpoint and checkpoint.basis)
+    whole = model.architecture is not None or bool(checkpoint and checkpoint.basis != COMPUTED)
     if model.architecture is not None:
         text = model.architecture.get("weight_gb", 0) * GB
         form = model.architecture.get("format", form)
@@ -556,9 +557,12 @@ def _draft(model: DeclaredModel) -> tuple[float, float, list[str]]:
     if drafts is None or has_no_weights(drafts.method) or _is_own(drafts):
         return 0.0, 0.0, []
     known = catalogs.checkpoint(drafts.source) if drafts.source else None
-    given = drafts.weight_gb or (known and known.weight_gb)
+    own = catalogs.draft(drafts.source)
+    sizes = [each.weight_gb for each in (drafts, own, known) if each and each.weight_gb]
+    given = sizes[0] if sizes else None
     facts = known.architecture.facts if known else {}
-    elements = drafts.kv_elements_per_token or facts.get("kv_elements_per_token", 0)
+    cached = own.elements if own else facts.get("kv_elements_per_token")
+    elements = drafts.kv_elements_per_token or cached or 0
     missing = []
     if not given:
         missing.append("model.speculative.weight_gb")

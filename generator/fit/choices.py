@@ -7,7 +7,7 @@ from generator.catalogs import Checkpoint
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.fit.alternatives import Group, holding
 from generator.fit.assessment import Fit
-from generator.models.architecture import known_checkpoint
+from generator.models.architecture import known_checkpoint, shape, tensor_sizes
 from generator.records import record, replace
 from generator.sitefile.declaration import serving
 
@@ -71,14 +71,25 @@ def choices(word: str = "") -> Iterator[Choice]:
 
 
 def fitting(own: Group, word: str = "") -> Iterator[Fitting]:
-    """The checkpoints that a site's nodes hold, with its own split or another one."""
+    """The checkpoints of which a site's nodes hold all sequences that it asks for.
+
+    With the site's split, or with another one if the model can't be split so or doesn't fit so.
+    """
     for known in _named(word):
         longest = known.max_context or CONTEXT_LENGTH
         group = own.named(known.name)
         context = min(own.model.context_length or longest, longest)
         model = replace(group.model, speculative=None, context_length=context)
-        if fit := holding(replace(group, model=model), len(own.nodes)):
+        group = replace(group, model=model)
+        first = group.assess() if _can_split(group) else None
+        fit = first if first and first.has_margin else holding(group, len(own.nodes))
+        if fit and (fit.most_sequences or 0) >= fit.sequences:
             yield Fitting(known, fit)
+
+
+def _can_split(group: Group) -> bool:
+    known, sizes = shape(group.model), group.engine.parallel
+    return known is not None and sizes.tensor in tensor_sizes(known, sizes.tensor)
 
 
 def siblings(own: Group) -> Iterator[Fitting]:

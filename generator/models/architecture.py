@@ -216,7 +216,7 @@ class Shape:
 def shape(model: DeclaredModel) -> Shape | None:
     """The shape of a model of the catalog, or the one given inline; None if there is neither."""
     if model.architecture is not None:
-        return _inline(model.architecture)
+        return shape_of(model.architecture)
     checkpoint = known_checkpoint(model)
     return known_shape(checkpoint) if checkpoint else None
 
@@ -328,7 +328,7 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
     )
 
 
-def _inline(own: Facts) -> Shape:
+def shape_of(own: Facts) -> Shape:
     """The shape given in a site file, with the keys of its schema."""
     layers = own["layers"]
     moe = {

@@ -156,7 +156,9 @@ def section(config: object, total_size: object = None, quantized: object = None)
     elif not isinstance(total_size, int) or isinstance(total_size, bool) or total_size <= 0:
         raise NoModelError("total_size of the index is not a number of bytes")
     else:
-        found["weight_gb"] = max(0.01, round(total_size / 1e9, 2))
+        # Engines cast 32 bits to 16 when they load: vLLM's and SGLang's `--dtype auto`.
+        wide = "float32" in (text.get("torch_dtype"), text.get("dtype"), config.get("torch_dtype"))
+        found["weight_gb"] = max(0.01, round(total_size / (2e9 if wide else 1e9), 2))
     return Section(found, tuple(remarks))
 
 
