@@ -432,7 +432,7 @@ container_format='{{println "name" (json .Name)}}{{println "image" (json .Config
 '{{range .Config.Entrypoint}}{{println "entrypoint" (json .)}}{{end}}{{range .Config.Cmd}}{{println "cmd" (json .)}}{{end}}'\
 '{{range .Config.Env}}{{println "env" (json .)}}{{end}}{{println "restart" (json .HostConfig.RestartPolicy.Name)}}'\
 '{{println "privileged" (json .HostConfig.Privileged)}}{{println "network" (json .HostConfig.NetworkMode)}}'\
-'{{println "ipc" (json .HostConfig.IpcMode)}}{{println "shm-size" (json .HostConfig.ShmSize)}}'\
+'{{println "ipc" (json .HostConfig.IpcMode)}}{{println "pid" (json .HostConfig.PidMode)}}{{println "shm-size" (json .HostConfig.ShmSize)}}'\
 '{{println "memory" (json .HostConfig.Memory)}}{{println "init" (json .HostConfig.Init)}}'\
 '{{range .HostConfig.CapAdd}}{{println "cap-add" (json .)}}{{end}}'\
 '{{range .HostConfig.Devices}}{{println "device" (json .PathOnHost)}}{{end}}'\
@@ -456,7 +456,7 @@ records() {
     } else print label " " encoded(word(plain))
     before = plain; next
   }
-  label ~ /^(id|name|image|image-id|started|started-at|user|restart|privileged|network|ipc|shm-size|memory|init|cap-add|device|ulimit|mount|image-tag|image-digest|image-build|image-layer|image-architecture|program|library|container)$/ {
+  label ~ /^(id|name|image|image-id|started|started-at|user|restart|privileged|network|ipc|pid|shm-size|memory|init|cap-add|device|ulimit|mount|image-tag|image-digest|image-build|image-layer|image-architecture|program|library|container)$/ {
     print label " " (harmless(decoded(text)) ? text : "\"" REMOVED "\"")
   }'
 }

@@ -70,6 +70,7 @@ class Container:
             *_lines("privileged", self.privileged),
             *_lines("network", self.network),
             *_lines("ipc", self.ipc),
+            *_lines("pid", ""),
             *_lines("shm-size", self.shm),
             *_lines("memory", 0),
             *(line for mount in self.mounts for line in _lines("mount", *mount, True)),

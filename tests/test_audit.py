@@ -155,7 +155,7 @@ CASES: dict[str, tuple[list[Machine], list[str]]] = {
     # A service in addition to Docker's own restart policy.
     "two-owners": (
         pair(LEFT, LEFT_ENV, *OSS, restart="always", files={UNIT_PATH: UNIT}),
-        ["SG844", "SG844"],
+        ["SG882", "SG844", "SG882", "SG844"],
     ),
     "privileged": (pair(LEFT, LEFT_ENV, *OSS, privileged=True), ["SG713", "SG713"]),
     # All of the memory, on every address.
@@ -372,6 +372,75 @@ def test_places_of_findings(name: str, text: str, expected: list[tuple[int, str]
     adopted = adopt(read([Input("", name, text.encode())]), "mine", "mine.yaml")
     found = [(r.place.span.line + 1, r.rule) for r in audit(adopted) if r.place.span]
     assert found == expected
+
+
+EXPERT: dict[str, tuple[str, str, list[tuple[int, str]]]] = {
+    "two ports in one subnet": (
+        "40-cx7.yaml",
+        netplan({"enp1s0f0np0": ["10.1.0.1/24"], "enp1s0f1np1": ["10.1.0.2/24"]}),
+        [(5, "SG841"), (9, "SG841"), (11, "SG881")],
+    ),
+    "a port in the management's subnet": (
+        "spark1.txt",
+        "enP7s7 UP 192.168.0.110/24\nenp1s0f1np1 UP 192.168.0.188/24\nenP2p1s0f1np1 UP\n",
+        [(2, "SG841"), (2, "SG302")],
+    ),
+    "one address of the node": (
+        "start.sh",
+        "docker run -p 100.105.4.92:18012:8000 vllm/vllm-openai:v0.33.0 --model openai/gpt-oss-20b"
+        " --gpu-memory-utilization 0.7 --max-model-len 8192 --host 0.0.0.0\n",
+        [],
+    ),
+    "all addresses": (
+        "start.sh",
+        "docker run -p 8000:8000 vllm/vllm-openai:v0.33.0 --model openai/gpt-oss-20b"
+        " --gpu-memory-utilization 0.7 --max-model-len 8192\n",
+        [(1, "SG701")],
+    ),
+    "what else is passed": ("serve.sh", 'exec vllm serve "$@"\n', []),
+    "keys that are none": (
+        "compose.yaml",
+        "services:\n  vllm:\n    image: vllm/vllm-openai:v0.33.0\n    command: openai/gpt-oss-20b"
+        " --host 10.0.0.11 --gpu-memory-utilization 0.7 --max-model-len 8192\n    environment:\n"
+        "      OPENAI_API_KEY: sk-no-key-required\n      API_KEY: EMPTY\n      MY_TOKEN: none\n",
+        [],
+    ),
+    "restarts, processes and root": (
+        "compose.yaml",
+        "services:\n  vllm:\n    image: vllm/vllm-openai:v0.33.0\n    command: openai/gpt-oss-20b"
+        " --host 10.0.0.11 --gpu-memory-utilization 0.7 --max-model-len 8192\n"
+        "    restart: always\n    pid: host\n    user: root\n",
+        [(5, "SG882"), (6, "SG883"), (7, "SG883")],
+    ),
+    "a unit that gives up": (
+        "vllm.service",
+        "[Unit]\nStartLimitIntervalSec=600\nStartLimitBurst=3\n[Service]\nRestart=always\n"
+        "ExecStart=/opt/venv/bin/vllm serve openai/gpt-oss-20b --host 10.0.0.11"
+        " --gpu-memory-utilization 0.7 --max-model-len 8192\n",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EXPERT)
+def test_what_an_expert_sees(case: str) -> None:
+    name, text, expected = EXPERT[case]
+    adopted = adopt(read([Input("", name, text.encode())]), "mine", "mine.yaml")
+    found = [(r.place.span.line + 1, r.rule) for r in audit(adopted) if r.place.span]
+    assert found == expected
+
+
+def test_files_that_cannot_be_read(sparkgen: Command, tmp_path: Path) -> None:
+    """A capture's netplan file that is no YAML, and output that is no JSON."""
+    broken = "network:\n  ethernets:\n    enp1s0f0np0: {addresses: [10.0.0.1/24\n"
+    files = {"etc/netplan/40-cx7.yaml": broken}
+    Machine("spark1", files, {"ip -j address": "[{"}).capture(tmp_path)
+    outcome = sparkgen("audit", "spark1.tar.gz", "--format", "json", cwd=tmp_path)
+    found = [(one["rule"], one["file"]) for one in json.loads(outcome.out)["findings"]]
+    assert found == [
+        ("SG884", "spark1.tar.gz:/etc/netplan/40-cx7.yaml"),
+        ("SG884", "spark1.tar.gz:commands/ip-addr.json"),
+    ]
 
 
 def test_merged_netplan_files() -> None:

@@ -783,21 +783,17 @@ def test_losses_and_guesses_are_reported(sparkgen: Command, tmp_path: Path) -> N
 REFUSED = {
     "nothing.txt": (b"hello\n", "it says nothing of a cluster"),
     "site.yaml": (b"version: 1\nname: lab\n", "it says nothing of a cluster"),
-    "atlas.yaml": (
-        b"model: a/b\nruntime: atlas\ncontainer: a/atlas:latest\ndefaults: {port: 8888}\n",
-        "it is a recipe for atlas, of which nothing is known here",
-    ),
     "other.sh": (
         b"A=1\ndocker run --rm -e B=2 redis:7 redis-server\n",
         "it says nothing of a cluster",
     ),
-    "other.env": (b"PORT=1\n", "it says nothing of a cluster"),
+    "other.env": (b"PORT=1\n", "it is a file of variables: name the file that reads it, too"),
     "bytes.bin": (b"\xff\xfe\x00", "it is not text"),
     "big.txt": (b"a=b\n" * 300_000, "it has more than 256 KiB"),
     "many.sh": (b"vllm serve a/b\n" * 300, "it has more than 200 containers"),
     "pod.yaml": (
         b"apiVersion: v1\nkind: Pod\nspec: {containers: [{name: vllm}]}\n",
-        "it is a manifest of Kubernetes, which is not read",
+        "it is a manifest of Kubernetes; nothing is known of vllm that serves a model",
     ),
     "tab.yaml": (b"network:\n\tversion: 2\n", "line 2: a tab where YAML wants spaces"),
     "bad.tar.gz": (b"\x1f\x8b\x08\x00broken", "it is cut off"),

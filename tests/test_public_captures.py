@@ -106,6 +106,7 @@ def ring(names: Sequence[str], plan: str, count: int) -> list[dict[str, list[str
 
 NO_KEY = "SG701"
 BARE = "SG841"
+ENDLESS = "SG882"
 CASES: dict[str, Published] = {
     "bytebunker": Published(
         "github.com/bytebunkerlabs/dgx-spark-serve: .env.example, dsv4.env, launch-cluster.sh",
@@ -168,7 +169,7 @@ CASES: dict[str, Published] = {
         " NCCL_IB_MERGE_NICS= NCCL_NET_GDR_LEVEL= VLLM_HOST_IP={own} VLLM_USE_B12X_MOE=1",
         pair(RIGHT, "10.0.8 10.0.9"),
         {"model.speculative.method": "dspark", "model.context_length": 1048576},
-        [NO_KEY],
+        [NO_KEY, ENDLESS, ENDLESS],
         worker="--headless",
         container={"restart": "unless-stopped", "ipc": "host"},
     ),
@@ -429,7 +430,7 @@ CASES: dict[str, Published] = {
         " NCCL_SOCKET_IFNAME=enp1s0f0np0 NCCL_IGNORE_CPU_AFFINITY=1",
         [{LEFT[0]: [f"192.168.177.{n}/24"], LEFT[1]: [f"192.168.178.{n}/24"]} for n in (11, 12)],
         {"topology.kind": "direct", "model.context_length": 196608, "engine.bind": "all"},
-        ["SG609", NO_KEY],
+        ["SG609", NO_KEY, ENDLESS, ENDLESS],
         worker="--headless",
         container={"restart": "unless-stopped", "privileged": False},
     ),

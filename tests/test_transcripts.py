@@ -262,7 +262,7 @@ CASES = {
             "engine.secrets": ["SGLANG_API_KEY"],
             "engine.files": [{"path": "/home/spark/.config/qwen38", "target": "/out"}],
         },
-        [],
+        ["SG882"],
         [],
     ),
     "the same unit with a key in it": Case(
@@ -272,7 +272,7 @@ CASES = {
             {"ip -j address": json.dumps([address("enP7s7", "10.0.0.11/24")])},
         ),
         {"engine.secrets": ["SGLANG_API_KEY"]},
-        ["SG845"],
+        ["SG845", "SG882"],
         [],
     ),
 }
@@ -287,9 +287,9 @@ def test_transcripts(name: str, tmp_path: Path) -> None:
     data = yaml.safe_load(adopted.text)
     assert {path: value(data, path) for path in case.expected} == case.expected
     assert [remark.rule for remark in audit(adopted)] == case.audited
-    site = adopted.reading.site
+    site = adopted.assumed.site
     assert (site is None) == (case.drifted is None), report(
-        adopted.reading.document, adopted.reading.findings
+        adopted.assumed.document, adopted.assumed.findings
     )
     if site:
         found = {remark.rule for remark in drift(site, [read_archive(archive.name, raw)], None)}

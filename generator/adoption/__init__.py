@@ -16,7 +16,7 @@ from generator.adoption.found import REMOVED as REMOVED
 from generator.adoption.found import End, Ended, Found, FoundNode, Loss, Variable, Word
 from generator.adoption.items import closed
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.diagnostics import Finding, KeyPath
+from generator.diagnostics import Finding, KeyPath, Severity, Stage
 from generator.engines import ENGINES
 from generator.fabric.nccl import ROUTED_FROM
 from generator.fabric.topologies import TOPOLOGIES
@@ -61,7 +61,7 @@ class Adoption:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong with the site file, also with what its TODO say nothing about."""
-        if self.assumed is self.reading:
+        if not self.draft.todo:
             return self.reading.findings
         known = (one for one in self.assumed.findings if one.path and self.origin(one.path))
         return (*self.reading.findings, *known)
@@ -95,11 +95,29 @@ def adopt(
     )
     interfaces.settle(draft, cabling)
     _ordered(draft)
+    full = _assumed(draft, file, beside)
     ended = closed(found, draft)
-    text, assumed = draft.text(ended), draft.text(assumed=True)
+    text = draft.text(ended)
     reading = read_site(file, text.encode(), beside)
-    full = read_site(file, assumed.encode(), beside) if draft.todo else reading
     return Adoption(draft, text, reading, found, head, cabling.kind, ended, full)
+
+
+def _assumed(draft: Draft, file: str, beside: Beside) -> Reading:
+    """The site with what is assumed; values that no site file can have are left out of it."""
+    while True:
+        reading = read_site(file, draft.text(assumed=True).encode(), beside)
+        wrong = {f.path: f.message for f in reading.findings if _is_of_form(draft, f)}
+        if not wrong:
+            return reading
+        for path, message in wrong.items():
+            draft.refuse(path, message)
+
+
+def _is_of_form(draft: Draft, finding: Finding) -> bool:
+    """Whether a finding is that a value has the wrong form, which is then not written."""
+    is_form = finding.stage == Stage.READING and finding.severity == Severity.ERROR
+    is_there = bool(finding.path) and draft.get(*finding.path) is not None
+    return is_form and is_there and finding.path not in draft.todo
 
 
 def _alone(

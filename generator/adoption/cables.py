@@ -8,7 +8,6 @@ from itertools import count
 
 from generator.adoption.draft import Draft
 from generator.adoption.found import FoundNode, Interface, Word
-from generator.adoption.netplan import is_address
 from generator.diagnostics import KeyPath
 from generator.fabric.shapes import islands
 from generator.fabric.topologies import (
@@ -21,6 +20,7 @@ from generator.fabric.topologies import (
 )
 from generator.hardware import FABRIC_HALVES, HALVES, PORTS, RJ45
 from generator.records import record
+from generator.scaffold.outputs import is_address
 from generator.sitefile.declaration import FIRST_HOST
 
 _HALVES = {name: (half.port, half.half) for name, half in FABRIC_HALVES.items()}

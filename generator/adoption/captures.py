@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from generator.adoption import docker, keyfiles, netplan, printed
+from generator.adoption import docker, items, keyfiles, netplan, printed
 from generator.adoption.found import (
     REMOVED,
     Container,
     FoundNode,
     Interface,
-    Loss,
+    Item,
     Neighbor,
     Variable,
     Word,
@@ -27,27 +27,42 @@ from generator.sitefile import source
 
 _KIB_PER_GIB = 1 << 20
 _MAX_SETTINGS = 400
+_OPTIONS = (
+    "name",
+    "restart",
+    "privileged",
+    "network",
+    "ipc",
+    "shm-size",
+    "image-id",
+    "user",
+    "pid",
+)
 # Beside the marks of the engines: what starts them, and the name of a bundle's unit.
 _STARTS = ("ray", "serve", "sparkgen-engine")
 
 
-def node_of(capture: Capture) -> tuple[FoundNode, dict[str, str], list[Loss]]:
-    """What a capture says about its node, the texts that places refer to, and what was omitted."""
+def node_of(capture: Capture) -> tuple[FoundNode, dict[str, str], list[Item]]:
+    """What a capture says about its node, the texts that places refer to, and all settings."""
     reader = _Reader(capture)
-    return reader.node(), reader.texts, reader.losses
+    return reader.node(), reader.texts, reader.items
 
 
 class _Reader:
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
         self.texts: dict[str, str] = {}
-        self.losses: list[Loss] = []
+        self.items: list[Item] = []
+        self.unread: list[Word] = []
 
     def node(self) -> FoundNode:
         written = list(self._netplan())
         configured = netplan.merged(chain(written, self._keyfiles()))
+        for path in self._under("commands/"):
+            if path.endswith(".json") and not _is_json(self._capture.texts[path]):
+                self.unread.append(self._text_of(path).line(0))
         live = self._get("commands/ip-addr.json")
-        found = tuple(netplan.live(live, configured)) if live else ()
+        found = tuple(printed.interfaces(live, configured).values()) if live else ()
         interfaces = found or tuple(configured.values())
         conf = self._get("files/etc/nccl.conf")
         own = [path for path in self._capture.texts if re.fullmatch(r"files/.*/\.nccl\.conf", path)]
@@ -55,6 +70,7 @@ class _Reader:
         for path in own:
             text = self._get(path)
             settings += variables(text) if text else ()
+        self.items += [Item(v.name, v.value.text, (v.value,), "nccl") for v in settings]
         if len(settings) > _MAX_SETTINGS:
             why = f"its files of NCCL have more than {_MAX_SETTINGS} lines"
             raise CaptureError(why, "look at them: NCCL has no more parameters")
@@ -73,6 +89,7 @@ class _Reader:
             place=self._text_of("capture.txt").line(0),
             gateway=self._gateway(),
             repeats=tuple(netplan.repeats(chain.from_iterable(written))),
+            unread=tuple(self.unread),
         )
 
     def _text_of(self, path: str) -> Text:
@@ -91,12 +108,18 @@ class _Reader:
         for path in self._under("files/etc/netplan/"):
             text = self._text_of(path)
             file = Yaml(text, source.read(text.file, text.text.encode()))
+            if file.root is None:
+                self.unread.append(text.line(0))
+                continue
+            self.items += items.of_yaml(file, "netplan")
             yield tuple(netplan.interfaces(file))
 
     def _keyfiles(self) -> Iterator[tuple[Interface, ...]]:
         for path in sorted(self._capture.texts):
             if path.startswith(("files/etc/NetworkManager/", "files/etc/systemd/network/")):
-                yield tuple(keyfiles.interfaces(self._text_of(path)))
+                text = self._text_of(path)
+                self.items += items.of_entries(text, "keyfile")
+                yield tuple(keyfiles.interfaces(text))
 
     def _linked(self, interfaces: tuple[Interface, ...]) -> tuple[Interface, ...]:
         """The interfaces with the link states of ibdev2netdev, where `ip` has none."""
@@ -169,6 +192,7 @@ class _Reader:
     def _units(self) -> Iterator[tuple[str, Word]]:
         for path in self._under("files/etc/systemd/system/"):
             text = self._text_of(path)
+            self.items += items.of_entries(text, "unit")
             if found := re.search(r"(?m)^ExecStart=.*", text.text):
                 yield path.rpartition("/")[2], text.word(found[0], found.start(), found.end())
 
@@ -189,6 +213,14 @@ class _Reader:
         text = self._get("commands/models.txt")
         found = re.search(r"(?m)^cache \S+ /home/([a-z_][a-z0-9_-]*)/", text.text) if text else None
         return text.word(found[1], found.start(1), found.end(1)) if found and text else None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _records(text: Text) -> Iterator[tuple[str, Word]]:
@@ -225,9 +257,7 @@ def _container(text: Text, served: list[list[Word]]) -> Container:
     taken = {REMOVED}
     env = [v for v in env if f"{v.name}={REMOVED}" not in base or v.value.text not in taken]
     options: Mapping[str, Word] = {
-        label: records[label][0]
-        for label in ("name", "restart", "privileged", "network", "ipc", "shm-size", "image-id")
-        if label in records
+        label: records[label][0] for label in _OPTIONS if label in records
     }
     name = options["name"].text.lstrip("/") if "name" in options else ""
     image = records.get("image", [None])[0]
@@ -240,6 +270,12 @@ def _container(text: Text, served: list[list[Word]]) -> Container:
         tuple(records.get("mount", ())),
         base,
         is_running=is_running,
+        items=tuple(
+            Item(label, word.text, (word,), "capture", name or (image.text if image else ""))
+            for label, own in records.items()
+            for word in own
+            if not label.startswith("image-")
+        ),
     )
 
 

@@ -127,6 +127,12 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
             return replace(found, outside=tuple(_outside(words, at, at + taken + len(own))))
         if worked_for := commands.worked_for(program):
             return Command(worked_for, container, "", is_worker=True)
+    marked = commands.marked(container.image.text) if container.image else ""
+    for at, word in enumerate(words[:-1] if marked else ()):
+        # A script of one's own that starts the engine of the image.
+        if word.text.endswith((".sh", ".py")) and re.match(r"serve$|--", texts[at + 1]):
+            own = _until_break(words[at + 1 + (texts[at + 1] == "serve") :])
+            return _command(marked, replace(container, is_changed=True), own, ray, programs)
     is_script = bool(words) and words[0].text.endswith((".sh", ".py"))
     text = container.image.text if container.image else ""
     engine = image.engine if image else commands.of_image(text)
@@ -144,7 +150,7 @@ def is_server(container: Container) -> bool:
     uses_gpu = any(
         re.search("gpu", item.what) or re.search("nvidia", item.value) for item in container.items
     )
-    return container.image is not None and (uses_gpu or container.is_launched)
+    return uses_gpu or (container.image is not None and container.is_launched)
 
 
 def _unwrapped(words: Sequence[Word]) -> Iterator[Word]:

@@ -8,6 +8,7 @@ import yaml
 from generator.adoption.command import is_script_next
 from generator.adoption.docker import variable
 from generator.adoption.found import Container, Variable, Word
+from generator.adoption.items import of_yaml
 from generator.adoption.yaml_file import Yaml
 
 _OPTIONS = {
@@ -18,6 +19,8 @@ _OPTIONS = {
     "shm_size": "shm-size",
     "mem_limit": "memory",
     "cpuset": "cpuset-cpus",
+    "pid": "pid",
+    "user": "user",
     "container_name": "name",
 }
 
@@ -39,22 +42,23 @@ def containers(file: Yaml, known: Mapping[str, str]) -> Iterator[Container]:
         }
         if port := file.word(file.get(node, "ports", 0), known):
             options["publish"] = port
-        own = tuple(_environment(file, file.get(node, "environment"), known))
+        own = tuple(environment(file, file.get(node, "environment"), known))
         values = {**known, **{v.name: v.value.text for v in own}}
-        entry = tuple(_command(file, file.get(node, "entrypoint"), values))
+        entry = tuple(command_words(file, file.get(node, "entrypoint"), values))
         shell = bool(entry) and is_script_next(entry[-1].text, False)
         yield Container(
             name=name,
             image=file.word(file.get(node, "image"), known),
-            words=(*entry, *_command(file, file.get(node, "command"), values, shell)),
+            words=(*entry, *command_words(file, file.get(node, "command"), values, shell)),
             env=own,
             options=options,
             mounts=tuple(_mounts(file, file.get(node, "volumes"), known)),
             env_files=tuple(_env_files(file, file.get(node, "env_file"), known)),
+            items=tuple(of_yaml(file, "compose", owner=name, root=node)),
         )
 
 
-def _command(
+def command_words(
     file: Yaml, node: Any, known: Mapping[str, str], shell: bool = False
 ) -> Iterator[Word]:
     """The words of a command; after a `shell` and its `-c`, those of its script."""
@@ -71,7 +75,8 @@ def _command(
         shell = is_script_next(word.text, shell)
 
 
-def _environment(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Variable]:
+def environment(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Variable]:
+    """The variables of a mapping, or of a list of NAME=VALUE."""
     for name, value in file.pairs(node):
         if word := file.word(value, known):
             yield Variable(name, word)

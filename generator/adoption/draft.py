@@ -13,6 +13,8 @@ from generator.sitefile.source import Plain
 from generator.sitefile.unfinished import TODO
 
 _FLOW = ("management", "parallel", "container")
+# Keys that their sections can't be without.
+_NEEDED = ("name", "version", "image", "address", "path", "gib", "kind", "from")
 _PLAIN = r"[A-Za-z0-9/_.][A-Za-z0-9/_.:@+=-]*"
 
 
@@ -101,7 +103,7 @@ class Draft:
                     self.ended[number] = Ended(self.ended[number].item, End.LOST, why=again)
         self.ended.append(Ended(item, best, path, why))
 
-    def drop(self, *path: str, into: KeyPath = ()) -> None:
+    def drop(self, *path: str | int, into: KeyPath = ()) -> None:
         """Remove a value, and what is empty without it; `into` is the path that replaces it."""
         for number, one in enumerate(self.ended):
             if one.path == path:
@@ -115,6 +117,16 @@ class Draft:
             self.comments.pop(path, None)
         if above and not node:
             self.drop(*above)
+
+    def refuse(self, path: KeyPath, why: str) -> None:
+        """Remove a value that no site file can have there, or leave it to be written."""
+        for number, one in enumerate(self.ended):
+            if one.path[: len(path)] == path or (one.path and path[: len(one.path)] == one.path):
+                self.ended[number] = Ended(one.item, End.LOST, why=why)
+        if isinstance(path[-1], int) or path[-1] in _NEEDED:
+            self.todo[path] = why
+        else:
+            self.drop(*path)
 
     def get(self, *path: str | int) -> Any:
         """The value at a path; None if there is none."""

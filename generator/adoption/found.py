@@ -151,6 +151,7 @@ class FoundNode:
 
     `assigned` are variables that a script sets itself. `gateway` is the interface of the default
     route. `repeats` are interfaces that two files set up differently, the later one second.
+    `unread` are the beginnings of files that could not be read.
     """
 
     name: str = ""
@@ -169,6 +170,7 @@ class FoundNode:
     place: Word | None = None
     gateway: str = ""
     repeats: tuple[tuple[Interface, Interface], ...] = ()
+    unread: tuple[Word, ...] = ()
 
 
 @record

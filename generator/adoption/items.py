@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from typing import Any
 
 import yaml
 
@@ -22,25 +23,27 @@ _SECTION = re.compile(r"(?m)^\[([A-Za-z0-9-]+)\][ \t]*$")
 _UNKNOWN = "a site file has no key for it"
 
 
-def of_yaml(file: Yaml, kind: str, owned: str = "") -> Iterator[Item]:
-    """Each scalar, by its path; `owned` is the key whose entries belong to containers by name."""
-    yield from _scalars(file, file.root, (), kind, owned, set())
+def of_yaml(
+    file: Yaml, kind: str, without: str = "", owner: str = "", root: Any = None
+) -> Iterator[Item]:
+    """Each scalar below a node, by its path from there, for its `owner`; none of one key."""
+    for path, word in _scalars(file, root or file.root, (), set()):
+        if not (without and path[0] == without):
+            yield Item(".".join(path), word.text, (word,), kind, owner)
 
 
 def _scalars(
-    file: Yaml, node: object, path: tuple[str, ...], kind: str, owned: str, seen: set[int]
-) -> Iterator[Item]:
+    file: Yaml, node: Any, path: tuple[str, ...], seen: set[int]
+) -> Iterator[tuple[tuple[str, ...], Word]]:
     if id(node) in seen:
         return
     seen.add(id(node))
     for key, value in file.pairs(node):
-        yield from _scalars(file, value, (*path, key), kind, owned, seen)
+        yield from _scalars(file, value, (*path, key), seen)
     for number, value in enumerate(file.items(node)):
-        yield from _scalars(file, value, (*path, str(number)), kind, owned, seen)
+        yield from _scalars(file, value, (*path, str(number)), seen)
     if isinstance(node, yaml.ScalarNode) and (word := file.word(node)) and node.value:
-        whole = Word(word.text, word.file, file.span(node))
-        owner = path[1] if owned and path[0] == owned and len(path) > 1 else ""
-        yield Item(".".join(path[2:] if owner else path), word.text, (whole,), kind, owner)
+        yield path, Word(word.text, word.file, file.span(node))
 
 
 def of_entries(text: Text, kind: str, owner: str = "") -> Iterator[Item]:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from generator.adoption.found import Interface, Word
-from generator.adoption.netplan import is_address
 from generator.adoption.text import Text
+from generator.scaffold.outputs import is_address
 
 _SECTION = re.compile(r"\[([A-Za-z0-9-]+)\]\s*")
 _ENTRY = re.compile(r"([A-Za-z0-9-]+)[ \t]*=[ \t]*(.*?)[ \t]*")

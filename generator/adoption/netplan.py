@@ -1,17 +1,14 @@
-"""Interfaces from netplan's files, and from the output of `ip -j address`."""
+"""Interfaces from netplan's files."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from ipaddress import IPv4Interface
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
-from typing import Any
 
 import yaml
 
 from generator.adoption.found import Interface, Loss, Word
-from generator.adoption.text import Text
 from generator.adoption.yaml_file import Yaml
 from generator.records import replace
+from generator.scaffold.outputs import is_address
 
 _ETHERNETS = ("network", "ethernets")
 _YES = ("true", "True", "yes", "on")
@@ -85,15 +82,6 @@ def losses(file: Yaml) -> Iterator[Loss]:
                 yield Loss(f"the address {word.text} of {name}, which is none", word)
 
 
-def is_address(text: str) -> bool:
-    """Whether a text is an IPv4 address with a prefix length."""
-    try:
-        IPv4Interface(text)
-    except ValueError:
-        return False
-    return "/" in text
-
-
 def merged(files: Iterator[tuple[Interface, ...]]) -> dict[str, Interface]:
     """The interfaces of several files as netplan merges them: lists of addresses add up."""
     found: dict[str, Interface] = {}
@@ -112,44 +100,3 @@ def _both(known: Interface, later: Interface) -> Interface:
         mtu=later.mtu or known.mtu,
         master=later.master or known.master,
     )
-
-
-def live(text: Text, configured: Mapping[str, Interface], start: int = 0) -> Iterator[Interface]:
-    """The interfaces that `ip -j address` printed, with their places in netplan's files if any."""
-    try:
-        links, _ = json.JSONDecoder().raw_decode(text.text, start)
-    except (ValueError, RecursionError):
-        return
-    for link in links if isinstance(links, list) else ():
-        if not isinstance(link, dict) or not isinstance(link.get("ifname"), str):
-            continue
-        name, has_link = link["ifname"], "LOWER_UP" in link.get("flags", ())
-        known = configured.get(name)
-        written = {word.text: word for word in known.addresses} if known else {}
-        addresses = tuple(
-            written.get(address) or _word(text, address, name) for address in _addresses(link)
-        )
-        mtu = _word(text, str(link.get("mtu", "")), name) if link.get("mtu") else None
-        place = known.place if known else _word(text, name, name)
-        if known and known.mtu and (mtu is None or known.mtu.text == mtu.text):
-            mtu = known.mtu
-        over = link.get("master")
-        master = _word(text, over, name) if isinstance(over, str) else None
-        master = known.master if known and known.master else master
-        yield Interface(name, place, addresses, mtu, has_link, master)
-
-
-def _addresses(link: Mapping[str, Any]) -> Iterator[str]:
-    for info in link.get("addr_info", ()):
-        if isinstance(info, dict) and info.get("family") == "inet" and info.get("scope") != "host":
-            address = f"{info.get('local')}/{info.get('prefixlen')}"
-            if is_address(address):
-                yield address
-
-
-def _word(text: Text, value: str, name: str) -> Word:
-    start = max(text.text.find(f'"{name}"'), 0)
-    plain = value.partition("/")[0]
-    found = text.text.find(plain, start)
-    begin = found if found >= 0 else start
-    return text.word(value, begin, begin + len(plain))

@@ -1,7 +1,7 @@
 """Recognizes and reads files: captures, and the other files that people run clusters with."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import PurePath
 from typing import TypeVar
@@ -14,11 +14,13 @@ from generator.adoption import (
     items,
     keyfiles,
     netplan,
+    orchestrated,
     printed,
     recipes,
     scripts,
+    units,
 )
-from generator.adoption.command import find
+from generator.adoption.command import find, is_server
 from generator.adoption.found import (
     Container,
     Found,
@@ -27,12 +29,14 @@ from generator.adoption.found import (
     Item,
     Loss,
     Variable,
+    Word,
 )
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
 from generator.capture import Capture, CaptureError
 from generator.capture.archive import read as read_archive
+from generator.diagnostics import listed
 from generator.records import record, replace
 from generator.sitefile import source
 from generator.sitefile.text_types import TEXT_TYPES
@@ -47,10 +51,6 @@ _KINDS = (
 )
 _CONTAINERS = "containers"
 _MANIFESTS = re.compile(r"(?m)^apiVersion:")
-_MANIFEST = (
-    "it is a manifest of Kubernetes, which is not read",
-    "name the command and the image of its container as a docker run line",
-)
 _Part = TypeVar("_Part")
 _NOTHING = ("it says nothing of a cluster", f"name {_KINDS}")
 
@@ -71,10 +71,7 @@ def read(inputs: Iterable[Input]) -> Found:
     # Files that set variables for others are read first.
     for one in sorted(given, key=lambda one: not one.name.endswith(".env")):
         reader.read(one)
-    found = reader.found()
-    if not any(map(_is_relevant, found.nodes)):
-        raise CaptureError(*_NOTHING)
-    return found
+    return reader.found()
 
 
 def check(one: Input) -> None:
@@ -87,7 +84,9 @@ def _is_relevant(node: FoundNode) -> bool:
     if node.place or node.interfaces or node.settings or node.management:
         return True
     return any(
-        find(container, {}) or any(v.name.startswith("NCCL_") for v in container.env)
+        find(container, {})
+        or is_server(container)
+        or any(v.name.startswith("NCCL_") for v in container.env)
         for container in node.containers
     )
 
@@ -116,6 +115,16 @@ def _refuse_broken(name: str, document: source.Document) -> None:
         raise CaptureError(f"line {wrong.span.line + 1}: {wrong.message}", wrong.help)
 
 
+def _documents(text: Text) -> Iterator[Text]:
+    """The documents of a file with several, each at its lines of the file."""
+    start = 0
+    for found in (*re.finditer(r"(?m)^---[ \t]*$", text.text), None):
+        end = found.start() if found else len(text.text)
+        if text.text[start:end].strip():
+            yield Text(text.file, "\n" * text.text.count("\n", 0, start) + text.text[start:end])
+        start = found.end() if found else end
+
+
 def _few(parts: Iterable[_Part], what: str) -> tuple[_Part, ...]:
     """The parts of a file, unless there are more than anybody runs."""
     found = tuple(islice(parts, _MAX_PARTS + 1))
@@ -131,6 +140,10 @@ class _Reader:
         self._losses: list[Loss] = []
         self._items: list[Item] = []
         self._known: dict[str, str] = {}
+        self._names: set[str] = set()
+        # What files are that serve nothing by themselves, and files that others start.
+        self._said: list[str] = []
+        self._wanted: list[tuple[str, Word]] = []
         self._env_files: dict[str, tuple[Variable, ...]] = {}
 
     def read(self, one: Input) -> None:
@@ -145,11 +158,19 @@ class _Reader:
             raise CaptureError("it is not text", f"name {_KINDS}") from None
         text = Text(one.name, raw.replace("\r\n", "\n"))
         self._texts[one.name] = text.text
+        self._names.add(PurePath(one.name).name)
         if not self._structured(one, text) and not self._plain(one, text):
-            raise CaptureError(*(_MANIFEST if _MANIFESTS.search(text.text) else _NOTHING))
+            raise CaptureError(*_NOTHING)
 
     def found(self) -> Found:
+        """Everything; raises CaptureError if nothing of it concerns a cluster."""
         nodes = [_merged(self._with_env_files(node)) for node in self._nodes.values()]
+        for path, word in self._wanted:
+            if PurePath(path).name not in self._names:
+                self._losses.append(Loss(f"what {path} says: name that file too", word))
+        if not any(map(_is_relevant, nodes)):
+            what = self._said[-1] if self._said else ""
+            raise CaptureError(f"it is {what}" if what else _NOTHING[0], _NOTHING[1])
         return Found(tuple(nodes), self._texts, tuple(self._losses), tuple(self._items))
 
     def _with_env_files(self, node: FoundNode) -> FoundNode:
@@ -167,12 +188,12 @@ class _Reader:
         return replace(container, env=tuple(own.values()))
 
     def _capture(self, capture: Capture) -> None:
-        node, texts, losses = captures.node_of(capture)
+        node, texts, settings = captures.node_of(capture)
         name = node.name.lower()
         if name in self._nodes and self._nodes[name].place:
             raise CaptureError(f"there are two captures of {name}", "name each node's once")
         self._texts |= texts
-        self._losses += losses
+        self._items += settings
         self._add(name, replace(node, name=name))
 
     def _structured(self, one: Input, text: Text) -> bool:
@@ -187,6 +208,8 @@ class _Reader:
         if keyfiles.is_keyfile(text.text):
             self._items += items.of_entries(text, "keyfile")
             return self._network(one, keyfiles.interfaces(text))
+        if _MANIFESTS.search(text.text):
+            return self._manifests(one, text)
         document = source.read(one.name, text.text.encode())
         if document.root is None:
             _refuse_broken(one.name, document)
@@ -200,18 +223,43 @@ class _Reader:
             self._items += items.of_yaml(file, "netplan")
             self._add(one.node or self._own_name(one.name), node)
         elif compose.is_compose(file):
-            self._items += items.of_yaml(file, "compose", owned="services")
-            self._add(
-                one.node,
-                FoundNode(containers=_few(compose.containers(file, self._known), _CONTAINERS)),
-            )
+            self._items += items.of_yaml(file, "compose", without="services")
+            self._contained(one, compose.containers(file, self._known), "a Compose file")
+        else:
+            return self._served(one, file)
+        return True
+
+    def _served(self, one: Input, file: Yaml) -> bool:
+        """Whether a YAML file says what serves a model, other than Compose."""
+        if orchestrated.is_llama_swap(file):
+            self._items += items.of_yaml(file, "llama-swap", without="models")
+            self._contained(one, orchestrated.llama_swap(file), "llama-swap's configuration")
+        elif orchestrated.is_inspected(file):
+            self._contained(one, orchestrated.inspected(file), "what docker inspect printed")
         elif recipes.is_recipe(file):
             self._items += items.of_yaml(file, "recipe")
-            self._add(one.node, FoundNode(containers=(recipes.container(file),)))
+            self._contained(one, [recipes.container(file)], "a recipe")
             self._losses += recipes.losses(file)
         else:
             return False
         return True
+
+    def _manifests(self, one: Input, text: Text) -> bool:
+        """Read the documents of a manifest of Kubernetes."""
+        found: list[Container] = []
+        for part in _documents(text):
+            file = Yaml(part, source.read(one.name, part.text.encode()))
+            found += orchestrated.kubernetes(file)
+            self._items += items.of_yaml(file, "kubernetes")
+        self._contained(one, found, "a manifest of Kubernetes")
+        return True
+
+    def _contained(self, one: Input, found: Iterable[Container], what: str) -> None:
+        """Add what a file says of containers; `what` is what it is, if they serve nothing."""
+        containers = _few(found, _CONTAINERS)
+        self._add(one.node, FoundNode(containers=containers))
+        names = listed([container.owner for container in containers][:8], "and")
+        self._said.append(f"{what}; nothing is known of {names or 'it'} that serves a model")
 
     def _network(self, one: Input, interfaces: Iterable[Interface]) -> bool:
         """Whether there are interfaces, which then belong to a node."""
@@ -221,13 +269,25 @@ class _Reader:
         return bool(own)
 
     def _plain(self, one: Input, text: Text) -> bool:
-        """Whether it is a script, or a file of NAME=VALUE lines."""
+        """Whether it is a unit, a script, a program's output, or a file of NAME=VALUE lines."""
+        if units.is_unit(text.text):
+            self._unit(one, text)
+            return True
         if self._script(one, text):
             return True
         if self._network(one, printed.interfaces(text).values()):
             self._items += items.of_lines(text)
             return True
+        is_script = text.text.startswith("#!")
+        if is_script:
+            self._said.append("a script, which starts no engine that is known here")
         settings = tuple(variables(text))
+        if settings:
+            self._settings(one, text, settings)
+        return is_script or bool(settings)
+
+    def _settings(self, one: Input, text: Text, settings: tuple[Variable, ...]) -> None:
+        """Read a file of NAME=VALUE lines: a launcher's, NCCL's, or one that another file reads."""
         is_conf = _is_nccl_conf(one.name, text, len(settings))
         self._items += items.of_variables(text, "nccl" if is_conf else "env")
         self._env_files[PurePath(one.name).name] = settings
@@ -236,12 +296,33 @@ class _Reader:
             for node in nodes:
                 self._add(node.name, node)
             self._add(one.node, FoundNode(containers=(container,)))
-            return True
-        if settings and is_conf:
+        elif is_conf:
             self._add(one.node, FoundNode(settings=settings))
-        elif settings:
+        else:
+            self._said.append("a file of variables: name the file that reads it, too")
             self._known |= {variable.name: variable.value.text for variable in settings}
-        return bool(settings)
+            if any(v.name.startswith("NCCL_") for v in settings):
+                self._add(one.node, FoundNode(containers=(Container("settings", env=settings),)))
+
+    def _unit(self, one: Input, text: Text) -> None:
+        """Read a unit, or a Quadlet file."""
+        found = list(units.quadlet(text))
+        env = {own.name: own.value.text for own in units.environment(text)}
+        known = {**self._known, **env}
+        words = list(shell_words(text, 0, len(text.text), known))
+        found += docker.containers(text, words)
+        found = found or list(scripts.started(words))
+        start, named = units.start(text), list(units.named(text))
+        name = PurePath(one.name).name
+        self._add(
+            one.node, FoundNode(containers=tuple(found), units={name: start} if start else {})
+        )
+        self._items += units.items(text)
+        self._wanted += [] if found else named
+        files = [path for path, _ in named]
+        self._said.append(
+            f"a unit that starts {listed(files, 'and') or 'another program'}: name that file too"
+        )
 
     def _script(self, one: Input, text: Text) -> bool:
         """Whether it is a script that starts an engine, or sets up what one runs on."""
@@ -302,4 +383,5 @@ class _Reader:
             place=node.place or known.place,
             gateway=node.gateway or known.gateway,
             repeats=known.repeats + node.repeats,
+            unread=known.unread + node.unread,
         )

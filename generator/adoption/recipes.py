@@ -7,7 +7,6 @@ import yaml
 
 from generator.adoption.command import find
 from generator.adoption.found import Container, FoundNode, Interface, Loss, Variable, Word
-from generator.adoption.netplan import is_address
 from generator.adoption.yaml_file import Yaml
 from generator.capture import CaptureError
 from generator.catalogs import commands
@@ -15,6 +14,7 @@ from generator.catalogs.engines.traits import Recipe
 from generator.diagnostics import listed
 from generator.hardware import FABRIC_HALVES
 from generator.records import replace
+from generator.scaffold.outputs import is_address
 
 # Changes the container before it serves; only the mods have another form here.
 _LOST = ("pre_exec", "build_args", "builder_config", "post_exec")

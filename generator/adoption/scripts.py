@@ -8,10 +8,10 @@ from functools import cache
 from generator.adoption.command import find
 from generator.adoption.docker import variable
 from generator.adoption.found import Container, Interface, Variable, Word
-from generator.adoption.netplan import is_address
 from generator.adoption.shell import expand
 from generator.adoption.text import NAME, Text
 from generator.catalogs.commands import starters, variables
+from generator.scaffold.outputs import is_address
 
 # The beginnings of commands that serve, beside the engines' own.
 _RUNS = (
@@ -50,6 +50,17 @@ def commands(words: Sequence[Word]) -> Iterator[Container]:
             found = Container("command", _image(command), tuple(command), tuple(env))
             if find(found, {}):
                 yield found
+
+
+def started(words: Sequence[Word]) -> Iterator[Container]:
+    """The commands that a unit starts without a container."""
+    for command in _commands(words):
+        first = command[0]
+        if found := re.fullmatch(r"ExecStart=[-@:+!]*(.+)", first.text):
+            own = (Word(found[1], first.file, first.span), *command[1:])
+            container = Container("unit", words=own)
+            if find(container, {}):
+                yield container
 
 
 def exports(words: Sequence[Word]) -> Iterator[Variable]:

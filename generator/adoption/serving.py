@@ -57,15 +57,28 @@ def fill(draft: Draft, command: Command | None) -> None:
         draft.need(("model", "name"), "the model, which nothing names", MODEL)
     if command.launcher:
         draft.put(("engine", "launcher"), command.launcher, container.image)
-    if ENGINE_TRAITS[engine].commands.listens_everywhere and not command.entry("host"):
-        draft.put(("engine", "bind"), "all", command.model)
+    is_whole = not command.rest and not (command.model and command.model.text in ("$@", "$*"))
+    if ENGINE_TRAITS[engine].commands.listens_everywhere and not command.entry("host") and is_whole:
+        draft.put(("engine", "bind"), "all", command.served)
         draft.comments["engine", "bind"] = "nobody says: it listens everywhere"
     if published := command.published:
         draft.put(("engine", "port"), int(published.text), published)
+    _published_at(draft, command)
     _meeting_ports(draft, command)
     cache(draft, container)
     limits(draft, container)
     _share(draft, command)
+
+
+def _published_at(draft: Draft, command: Command) -> None:
+    """Write where Docker publishes the port, if that is at one address."""
+    options = command.container.options
+    word = options.get("p", options.get("publish"))
+    found = re.match(r"([0-9.]+|localhost):[0-9]+:", word.text) if word else None
+    if word and found and draft.get("engine", "bind") == "all" and found[1] != "0.0.0.0":
+        draft.drop("engine", "bind")
+        if found[1] in ("127.0.0.1", "localhost"):
+            draft.put(("engine", "bind"), "local", word)
 
 
 def _meeting_ports(draft: Draft, command: Command) -> None:
@@ -263,6 +276,8 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
         if not entry.is_known:
             # The flag's existence is checked anyway.
             draft.put(("engine", "args", entry.name), True, entry.place)
+    elif entry.value == "":
+        draft.lose("it is empty", entry.place)
     elif (
         is_open(str(entry.value))
         and not _is_secret(key)

@@ -1,11 +1,22 @@
 """Checks of files that no site file can express; documented in `generator.rules.adopted`."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from ipaddress import IPv4Interface
 
 from generator.adoption import Adoption
-from generator.adoption.found import REMOVED, Container, FoundNode, Interface, Variable, Word
+from generator.adoption.captures import serves
+from generator.adoption.found import (
+    REMOVED,
+    Container,
+    FoundNode,
+    Interface,
+    Item,
+    Variable,
+    Word,
+)
+from generator.catalogs.commands import marks
 from generator.diagnostics import Severity, listed
 from generator.hardware import FABRIC_HALVES, HALVES, PORTS, Half
 from generator.reports.remarks import Place, Remark
@@ -23,11 +34,17 @@ def remarks(adopted: Adoption) -> Iterator[Remark]:
         yield from _repeats(node)
         yield from _bare_halves(node)
         yield from _settings(node)
+        yield from _subnets(node)
+        for word in node.unread:
+            advice = "see what is wrong with it: nothing in it was checked"
+            yield _remark("SG884", "this file can't be read", advice, word)
         for container in node.containers:
             yield from _container(container)
+            yield from _node_wide(container)
             yield from _two_owners(node, container)
             yield from _keys(adopted.found.texts, container)
         yield from _assigned(adopted.found.texts, node)
+    yield from _restarts(adopted.found.items)
 
 
 def _remark(rule: str, message: str, advice: str, word: Word) -> Remark:
@@ -88,6 +105,43 @@ def _bare_halves(node: FoundNode) -> Iterator[Remark]:
         )
 
 
+def _subnets(node: FoundNode) -> Iterator[Remark]:
+    """Ports of one node in one subnet; rules of sites know halves and the management network."""
+    known: dict[str, str] = {}
+    for one in node.interfaces:
+        for word in one.addresses[:1] if one.name in FABRIC_HALVES else ():
+            network = str(IPv4Interface(word.text).network)
+            other = known.setdefault(network, one.name)
+            if FABRIC_HALVES[other].port != FABRIC_HALVES[one.name].port:
+                message = f"{one.name} is in {network}, and so is {other}"
+                advice = (
+                    "give each interface a subnet of its own: the kernel sends from one of them"
+                )
+                yield _remark("SG881", message, advice, word)
+
+
+def _restarts(items: Iterable[Item]) -> Iterator[Remark]:
+    """Units that restart an engine again and again."""
+    files: dict[str, dict[str, Item]] = {}
+    for item in items:
+        if item.kind == "unit":
+            files.setdefault(item.place.file, {})[item.what] = item
+    for own in files.values():
+        restart, start = own.get("Service.Restart"), own.get("Service.ExecStart")
+        limits = [own.get(f"{section}.StartLimitBurst") for section in ("Unit", "Service")]
+        off = own.get("Unit.StartLimitIntervalSec")
+        is_bound = any(limits) and not (off and off.value == "0")
+        serves = start and re.search(r"docker|podman|" + "|".join(marks()), start.value)
+        if restart and serves and restart.value in ("always", "on-failure") and not is_bound:
+            yield _remark("SG882", *_ENDLESS, restart.place)
+
+
+_ENDLESS = (
+    "this restarts the engine without end",
+    "bound it: StartLimitBurst and StartLimitIntervalSec in a unit, 'on-failure:3' in Docker",
+)
+
+
 def _settings(node: FoundNode) -> Iterator[Remark]:
     """Lines of nccl.conf that NCCL reads differently from how they look."""
     for variable in node.settings:
@@ -111,8 +165,19 @@ def _container(container: Container) -> Iterator[Remark]:
         )
 
 
+def _node_wide(container: Container) -> Iterator[Remark]:
+    """What a container has of its node beyond what an engine needs, and endless restarts."""
+    pid, user = container.options.get("pid"), container.options.get("user")
+    if pid and pid.text in ("host", "true"):
+        advice = "remove it: it sees and can end all processes of the node"
+        yield _remark("SG883", "the container has the node's process ids", advice, pid)
+    if user and user.text.partition(":")[0] in ("0", "root"):
+        advice = "name a login without rights, which owns the cache"
+        yield _remark("SG883", "the container runs as root", advice, user)
+
+
 def _two_owners(node: FoundNode, container: Container) -> Iterator[Remark]:
-    """A container that both Docker and a unit restart."""
+    """A container that both Docker and a unit restart, or Docker without end."""
     restart = container.options.get("restart")
     if restart is None or restart.text.partition(":")[0] not in _RESTARTS:
         return
@@ -125,6 +190,8 @@ def _two_owners(node: FoundNode, container: Container) -> Iterator[Remark]:
             'write restart: "no", and leave it to the unit',
             restart,
         )
+    elif serves(container):
+        yield _remark("SG882", *_ENDLESS, restart)
 
 
 def _starts(line: str, name: str) -> bool:
@@ -178,7 +245,10 @@ def _is_key(variable: Variable) -> bool:
 
 
 # Placeholders for keys in guides.
-_PLACEHOLDER = re.compile(r"(?i)<.*>|.*(\byour|your[-_]|x{4,}|\.\.\.|change[-_]?me|replace).*")
+_PLACEHOLDER = re.compile(
+    r"(?i)<.*>|.*(\byour|your[-_]|x{4,}|\.\.\.|change[-_]?me|replace|no[-_]?key|not[-_]?needed|dummy).*"
+    r"|(sk-)?(empty|none|null|no|false|true|local|fake|unused|placeholder|test|any(thing)?|token-abc123)"
+)
 
 
 def _is_written(text: str) -> bool:

@@ -70,6 +70,12 @@ def marks() -> tuple[str, ...]:
     return tuple(mark for traits in ENGINE_TRAITS.values() for mark in traits.commands.marks)
 
 
+def marked(image: str) -> str:
+    """The engine that the name of an image mentions."""
+    found = (e for e, t in ENGINE_TRAITS.items() if any(mark in image for mark in t.commands.marks))
+    return next(found, "")
+
+
 def scripts() -> tuple[str, ...]:
     """The commands that the engines' Python packages install."""
     return tuple(name for traits in ENGINE_TRAITS.values() for name in traits.commands.scripts)

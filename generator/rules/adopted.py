@@ -60,3 +60,40 @@ def interface_configured_twice() -> None:
 
     Source: netplan-generate(8).
     """
+
+
+@documented("SG881", Severity.WARNING)
+def shared_subnet() -> None:
+    """No two ports of a node are in one subnet.
+
+    The kernel sends to such a subnet from one of them, whatever a program chose, and answers for
+    both on either. Two ports then carry what one does.
+    """
+
+
+@documented("SG882", Severity.WARNING)
+def endless_restart() -> None:
+    """Restarts are bounded.
+
+    An engine that fails while it loads leaves less memory each time; restarted without end, it
+    takes the node with it. A unit gives up after StartLimitBurst starts, Docker after
+    `on-failure:N`.
+    """
+
+
+@documented("SG883", Severity.WARNING)
+def more_of_the_node() -> None:
+    """An engine's container has no more of its node than it needs.
+
+    An engine needs the GPU, /dev/infiniband and locked memory. The node's process ids, or root, add
+    nothing but what a fault in it can reach.
+    """
+
+
+@documented("SG884")
+def unreadable_file() -> None:
+    """Every file of a node can be read.
+
+    What can't be read is not checked. A file of netplan that is not YAML also stops
+    `netplan apply` on the node.
+    """

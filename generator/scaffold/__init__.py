@@ -218,8 +218,8 @@ def _common(found: Sequence[Discovery]) -> list[int]:
 
 
 def _pool(found: Iterable[Discovery]) -> IPv4Network:
-    """The first pool that overlaps nobody's management network."""
-    used = [each.address.network for each in found if each.address]
+    """The first pool that overlaps no network that a node is in."""
+    used = [network for each in found for network in each.networks]
     usual = IPv4Network(default("topology.subnet_pool"))
     free = (
         pool

@@ -27,6 +27,8 @@ def guesses(request: Request, plan: Plan) -> Iterator[str]:
         yield f"the management addresses of {_named(examples, plan)}, which are examples"
     if plan.cables:
         yield from _cabling(request, plan)
+    for name, found in request.plugged.items():
+        yield from (f"that {name} is as its site says, though {text}" for text in found.remarks)
     if plan.groups and "groups" not in request.given:
         yield "which nodes serve together"
     if plan.file:

@@ -1,0 +1,142 @@
+"""Containers in what orchestrators and proxies read or print.
+
+These are manifests of Kubernetes, the output of `docker inspect`, and llama-swap's configuration.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from generator.adoption import docker
+from generator.adoption.compose import command_words, environment
+from generator.adoption.found import Container, Variable, Word
+from generator.adoption.items import of_yaml
+from generator.adoption.yaml_file import Yaml
+
+_INSPECTED = {
+    "restart": ("HostConfig", "RestartPolicy", "Name"),
+    "privileged": ("HostConfig", "Privileged"),
+    "network": ("HostConfig", "NetworkMode"),
+    "ipc": ("HostConfig", "IpcMode"),
+    "pid": ("HostConfig", "PidMode"),
+    "user": ("Config", "User"),
+    "shm-size": ("HostConfig", "ShmSize"),
+    "image-id": ("Image",),
+}
+
+
+def is_llama_swap(file: Yaml) -> bool:
+    """Whether a YAML file is llama-swap's: models, each with the command that serves it."""
+    return any(file.get(node, "cmd") for _, node in file.pairs(file.get(file.root, "models")))
+
+
+def llama_swap(file: Yaml) -> Iterator[Container]:
+    """A container, or a command without one, for each model."""
+    known = {
+        name: word.text
+        for name, node in file.pairs(file.get(file.root, "macros"))
+        if (word := file.word(node))
+    }
+    for name, node in file.pairs(file.get(file.root, "models")):
+        command = file.get(node, "cmd")
+        if isinstance(command, yaml.ScalarNode):
+            words = list(file.script(command, known))
+            started = list(docker.containers(file.text, words))
+            env = tuple(environment(file, file.get(node, "env"), known))
+            items = tuple(of_yaml(file, "llama-swap", owner=name, root=node))
+            yield from started or [Container(name, words=tuple(words), env=env, items=items)]
+
+
+def kubernetes(file: Yaml) -> Iterator[Container]:
+    """The containers of all pods that a manifest describes."""
+    for pod in _pods(file, file.root):
+        paths = {
+            name.text: path
+            for volume in file.items(file.get(pod, "volumes"))
+            if (name := file.word(file.get(volume, "name")))
+            and (path := file.word(file.get(volume, "hostPath", "path")))
+        }
+        for node in file.items(file.get(pod, "containers")):
+            yield _of_pod(file, pod, node, paths)
+
+
+def _pods(file: Yaml, node: Any, depth: int = 0) -> Iterator[Any]:
+    if isinstance(file.get(node, "containers"), yaml.SequenceNode):
+        yield node
+    elif depth < 8:
+        for child in (*(value for _, value in file.pairs(node)), *file.items(node)):
+            yield from _pods(file, child, depth + 1)
+
+
+def _of_pod(file: Yaml, pod: Any, node: Any, paths: Mapping[str, Word]) -> Container:
+    env = tuple(
+        Variable(name.text, value)
+        for item in file.items(file.get(node, "env"))
+        if (name := file.word(file.get(item, "name")))
+        and (value := file.word(file.get(item, "value")))
+    )
+    known = {one.name: one.value.text for one in env}
+    words: list[Word] = []
+    for key in ("command", "args"):
+        shell = bool(words) and words[-1].text.endswith("c") and words[-1].text.startswith("-")
+        words += command_words(file, file.get(node, key), known, shell)
+    given = {
+        "privileged": file.get(node, "securityContext", "privileged"),
+        "pid": file.get(pod, "hostPID"),
+        "user": file.get(node, "securityContext", "runAsUser"),
+        "publish": file.get(node, "ports", 0, "hostPort"),
+    }
+    mounts = [
+        Word(f"{source.text}:{target.text}", target.file, target.span)
+        for item in file.items(file.get(node, "volumeMounts"))
+        if (name := file.word(file.get(item, "name")))
+        and (target := file.word(file.get(item, "mountPath")))
+        and (source := paths.get(name.text))
+    ]
+    name = file.word(file.get(node, "name"))
+    title = name.text if name else "container"
+    return Container(
+        title,
+        file.word(file.get(node, "image")),
+        tuple(words),
+        env,
+        {key: word for key, value in given.items() if (word := file.word(value))},
+        tuple(mounts),
+        items=tuple(of_yaml(file, "kubernetes", owner=title, root=node)),
+    )
+
+
+def is_inspected(file: Yaml) -> bool:
+    """Whether a file is what `docker inspect` printed."""
+    return any(file.get(node, "Config") for node in file.items(file.root))
+
+
+def inspected(file: Yaml) -> Iterator[Container]:
+    """The containers that `docker inspect` describes."""
+    for node in file.items(file.root):
+        given = {key: file.get(node, *path) for key, path in _INSPECTED.items()}
+        words = [
+            word
+            for key in ("Entrypoint", "Cmd")
+            for item in file.items(file.get(node, "Config", key))
+            if (word := file.word(item))
+        ]
+        mounts = [
+            Word(f"{source.text}:{target.text}", source.file, source.span)
+            for item in file.items(file.get(node, "Mounts"))
+            if (source := file.word(file.get(item, "Source")))
+            and (target := file.word(file.get(item, "Destination")))
+        ]
+        name = file.word(file.get(node, "Name"))
+        title = name.text.lstrip("/") if name else "container"
+        yield Container(
+            title,
+            file.word(file.get(node, "Config", "Image")),
+            tuple(words),
+            tuple(environment(file, file.get(node, "Config", "Env"), {})),
+            {key: word for key, value in given.items() if (word := file.word(value))},
+            tuple(mounts),
+            is_running=True,
+            items=tuple(of_yaml(file, "inspect", owner=title, root=node)),
+        )

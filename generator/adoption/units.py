@@ -1,0 +1,91 @@
+"""Units of systemd and Quadlet: the containers that they start, and the files that they name."""
+
+import re
+from collections.abc import Iterator
+
+from generator.adoption.docker import variable
+from generator.adoption.found import Container, Item, Variable, Word
+from generator.adoption.items import of_entries
+from generator.adoption.shell import shell_words
+from generator.adoption.text import Text
+from generator.records import replace
+
+_EXEC = re.compile(r"(?m)^ExecStart=[-@:+!]*((?:.*\\\n)*.*)$")
+_UNIT = re.compile(r"(?m)^\[(Service|Container)\][ \t]*$")
+# Quadlet's keys, and podman's options for them.
+_OPTIONS = {
+    "Network": "network",
+    "PublishPort": "publish",
+    "ShmSize": "shm-size",
+    "Memory": "memory",
+    "ContainerName": "name",
+}
+
+
+def is_unit(text: str) -> bool:
+    """Whether a text is a unit of a service, or of a container."""
+    return _UNIT.search(text) is not None
+
+
+def environment(text: Text) -> Iterator[Variable]:
+    """The variables that a unit sets."""
+    for found in re.finditer(r"(?m)^Environment=((?:.*\\\n)*.*)$", text.text):
+        for word in shell_words(text, *found.span(1), {}):
+            yield from variable(word)
+
+
+def named(text: Text) -> Iterator[tuple[str, Word]]:
+    """The files that a unit starts or gives to a program that it starts: Compose, a script."""
+    for found in _EXEC.finditer(text.text):
+        for word in shell_words(text, *found.span(1), {}):
+            if re.fullmatch(
+                r".*/[\w.@-]+\.(ya?ml|sh|py)|.*/[\w.@-]*(start|serve|run)[\w.@-]*", word.text
+            ):
+                yield word.text, word
+
+
+def start(text: Text) -> Word | None:
+    """What a unit starts."""
+    found = _EXEC.search(text.text)
+    return text.word(found[1].partition("\n")[0], found.start(), found.end()) if found else None
+
+
+def quadlet(text: Text) -> Iterator[Container]:
+    """The container of a Quadlet file."""
+    entries: dict[str, list[Word]] = {}
+    for item in of_entries(text, "quadlet"):
+        section, _, key = item.what.partition(".")
+        if section == "Container":
+            entries.setdefault(key, []).append(item.place)
+    if "Image" not in entries:
+        return
+    env = tuple(environment(text))
+    known = {own.name: own.value.text for own in env}
+    words = [
+        word
+        for key in ("Entrypoint", "Exec")
+        for entry in entries.get(key, ())
+        for word in shell_words(text, *_span(text, entry), known, by_line=False)
+    ]
+    options = {name: entries[key][0] for key, name in _OPTIONS.items() if key in entries}
+    container = Container(
+        options["name"].text if "name" in options else "container",
+        entries["Image"][0],
+        tuple(words),
+        env,
+        options,
+        tuple(entries.get("Volume", ())),
+        env_files=tuple(entries.get("EnvironmentFile", ())),
+    )
+    items = of_entries(text, "quadlet", container.owner)
+    yield replace(container, items=tuple(items))
+
+
+def _span(text: Text, word: Word) -> tuple[int, int]:
+    span = word.span
+    return text.offset(span.line, span.column), text.offset(span.end_line, span.end_column)
+
+
+def items(text: Text) -> Iterator[Item]:
+    """All settings of a unit."""
+    return of_entries(text, "unit")
