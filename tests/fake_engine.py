@@ -1,10 +1,12 @@
 """A program that answers requests like an engine: fake_engine.py ADDRESS PORT NAME.
 
-The prompt decides the answer: `slow` takes a while, `failing` returns 500, `cut` ends a stream in
-the middle, and `close` does the same where the end of the connection is also the end of the answer.
-`/requests` returns the number of requests so far, and `/last` the last one with its key.
+The prompt decides the answer: `slow` takes a while, `failing` returns 500, `busy` 429, `cut` ends a
+stream in the middle, `reset` ends the connection before an answer, `garbage` sends what is not
+HTTP, and `half` a part of an answer's head. `/requests` returns the number of requests so far, and
+`/last` the last one: its path, headers and body.
 """
 
+import base64
 import json
 import sys
 import time
@@ -24,43 +26,56 @@ class Engine(BaseHTTPRequestHandler):
         answers: dict[str, Any] = {
             "/health": {},
             "/metrics": {"metrics": NAME, "key": self.headers["Authorization"]},
-            "/v1/models": {"object": "list", "data": [{"id": NAME, "object": "model"}]},
+            "/v1/models": {"object": "list", "data": [{"id": NAME, "max_model_len": 4096}]},
             "/requests": Engine.requests,
             "/last": Engine.last,
         }
-        self.answer(200 if self.path in answers else 404, answers.get(self.path))
+        if self.path.startswith("/v1/responses/"):
+            return self.answer(200, {"id": self.path.rpartition("/")[2], "by": ADDRESS})
+        return self.answer(200 if self.path in answers else 404, answers.get(self.path))
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        text = str(body.get("messages") or body.get("prompt") or body.get("input"))
-        # The gateway's own requests do not come from a client.
-        if body.get("max_tokens") != 1 and "test from litellm" not in text:
-            Engine.requests += 1
-            Engine.last = {"path": self.path, "key": self.headers["Authorization"], "body": body}
+        raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        Engine.requests += 1
+        Engine.last = {
+            "path": self.path,
+            "headers": {name.lower(): value for name, value in self.headers.items()},
+            "body": base64.b64encode(raw).decode(),
+        }
+        text = raw.decode(errors="replace")
         if "slow" in text:
             time.sleep(0.2)
-        if "failing" in text:
-            self.answer(500, {"error": {"message": "out of memory", "code": 500}})
+        for word, answer in (
+            ("reset", b""),
+            ("garbage", b"\x00\x01 not HTTP\r\n\r\n"),
+            ("half", b"HTTP/1.1 200 OK\r\nContent-Le"),
+        ):
+            if f'"{word}"' in text:
+                self.wfile.write(answer)
+                self.close_connection = True
+                return
+        if '"failing"' in text or '"busy"' in text:
+            status = 500 if '"failing"' in text else 429
+            self.answer(status, {"error": {"message": "of the engine", "code": status}})
         elif self.path == "/v1/embeddings":
             data = [{"object": "embedding", "index": 0, "embedding": [0.5]}]
             usage = {"prompt_tokens": 1, "total_tokens": 1}
             self.answer(200, {"object": "list", "model": NAME, "data": data, "usage": usage})
-        elif body.get("stream"):
-            self.stream("cut" in text, "close" in text)
+        elif self.path == "/v1/responses":
+            self.answer(200, {"id": f"resp_{NAME}{Engine.requests}", "output": []})
+        elif '"stream": true' in text:
+            self.stream("cut" in text)
         else:
             message = {"role": "assistant", "content": ADDRESS}
             self.answer(200, whole([{"index": 0, "message": message, "finish_reason": "stop"}]))
 
-    def stream(self, is_cut: bool, is_ended_by_close: bool) -> None:
+    def stream(self, is_cut: bool) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
-        if is_ended_by_close:
-            self.send_header("Connection", "close")
-        else:
-            self.send_header("Transfer-Encoding", "chunked")
+        self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for number in range(PARTS):
-            if number and (is_cut or is_ended_by_close):
+            if number and is_cut:
                 self.close_connection = True
                 return
             self.part({"delta": {"content": f"{number} "}, "finish_reason": None})
@@ -74,8 +89,7 @@ class Engine(BaseHTTPRequestHandler):
         self.chunk(f"data: {json.dumps(event)}\n\n".encode())
 
     def chunk(self, data: bytes) -> None:
-        is_bare = self.close_connection
-        self.wfile.write(data if is_bare else b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
         self.wfile.flush()
 
     def answer(self, status: int, content: object) -> None:
@@ -85,12 +99,6 @@ class Engine(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-    def send_header(self, keyword: str, value: str) -> None:
-        # The base class does this only for requests of clients.
-        if (keyword, value) == ("Connection", "close"):
-            self.close_connection = True
-        super().send_header(keyword, value)
 
     def log_message(self, *args: object) -> None:
         pass

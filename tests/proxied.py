@@ -1,15 +1,14 @@
 """A node in its own namespaces, in which nginx runs with the generated configuration."""
 
-import os
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import litellm_environment
 from bundles import on_node
-from programs import decline
+from programs import UNPACKED, decline
 
-LITELLM = litellm_environment.place()
+# With njs, unpacked by .ci/run. In its container it has a user of its own.
+NGINX_FOLDER = UNPACKED / "nginx"
+NGINX = ("/run/nginx/nginx", "-c", "/opt/sparkgen/proxy.conf", "-g", "daemon off; user root;")
 
 # A node's /etc is read-only in the tests, but the keys have to be written.
 _WRITABLE = 'mount --bind "$0/etc/sparkgen" /etc/sparkgen && exec "$@"'
@@ -17,23 +16,21 @@ _WRITABLE = 'mount --bind "$0/etc/sparkgen" /etc/sparkgen && exec "$@"'
 _MACHINE = """\
 set -e
 mount -t tmpfs tmpfs /run
-mkdir -m 0700 /run/sparkgen-proxy /run/sparkgen-gateway
+mkdir -m 0700 /run/sparkgen-proxy
 # What is below /tmp would be hidden.
-if [ -n "$PROGRAM" ]; then mkdir /run/program && mount --bind "$PROGRAM" /run/program; fi
+mkdir /run/nginx && mount --bind "$NGINX" /run/nginx
 mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /var/lib
-mkdir -m 0700 /var/lib/sparkgen-gateway
 ip link set lo up
 for address; do ip address add "$address/24" dev lo; done
 exec sleep infinity
 """
 
-_LITELLM = """\
-mkdir /run/bin && cat >/run/bin/litellm <<'END' && chmod 755 /run/bin/litellm
-#!/bin/sh
-exec /run/program/bin/python3 -c 'from litellm import run_server; run_server()' "$@"
-END
-"""
+
+def require_nginx() -> None:
+    """Continue only if nginx with njs was unpacked."""
+    if not (NGINX_FOLDER / "nginx").exists():
+        decline("no nginx with njs beside the tests: .ci/run unpacks it")
 
 
 def writable(tree: Path, *argv: str) -> list[str]:
@@ -43,24 +40,16 @@ def writable(tree: Path, *argv: str) -> list[str]:
 
 def machine(tree: Path, *addresses: str) -> list[str]:
     """A program that keeps the namespaces alive for as long as it runs."""
-    return writable(tree, "unshare", "--net", "sh", "-c", _MACHINE, "sh", *addresses)
+    return writable(tree, "unshare", "--net", *_holder(*addresses))
 
 
 def holding(tree: Path, within: Sequence[str]) -> list[str]:
     """The same, in the network that a prefix enters."""
-    return [*within, *writable(tree, "sh", "-c", _MACHINE, "sh")]
+    return [*within, *writable(tree, *_holder())]
 
 
-def require_litellm() -> None:
-    """Continue only if the environment was created."""
-    if not LITELLM.exists():
-        decline("no LiteLLM: python tests/litellm_environment.py makes it")
-
-
-def give_litellm(process: int) -> str:
-    """Provide `litellm` in the namespaces; returns a search path that includes it."""
-    subprocess.run([*entering(process), "sh", "-c", _LITELLM], check=True)
-    return f"/run/bin:{os.environ['PATH']}"
+def _holder(*addresses: str) -> list[str]:
+    return ["env", f"NGINX={NGINX_FOLDER}", "sh", "-c", _MACHINE, "sh", *addresses]
 
 
 def entering(process: int) -> list[str]:

@@ -209,7 +209,6 @@ CARRIED_OUT = {
     "the head's engine is killed": "sparkgen-engine on spark1",
     "the worker's container is killed": "sparkgen-engine on spark2",
     "the head's container is killed": "sparkgen-engine on spark1",
-    "sparkgen-gateway is killed": "sparkgen-gateway on spark5",
     "sparkgen-proxy is killed": "sparkgen-proxy on spark5",
 }
 
@@ -404,7 +403,6 @@ CHECKED = {
     "models": "a loaded engine does not read them; not carried out",
 }
 OF_PROGRAMS = {
-    "sparkgen-gateway": "killed on simulated nodes",
     "sparkgen-proxy": "killed on simulated nodes",
 }
 

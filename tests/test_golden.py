@@ -190,6 +190,8 @@ def test_first_comment_names_generator_and_site(generated: Tree) -> None:
             assert header not in lines, path
         elif path.endswith((".md", ".svg")):
             assert lines[0] == f"<!-- {header[2:]} -->", path
+        elif path.endswith(".js"):
+            assert is_payload(path) or lines[0] == f"//{header[1:]}", path
         elif not is_payload(path):
             assert lines[lines[0].startswith("#!")] == header, path
 

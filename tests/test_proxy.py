@@ -7,13 +7,15 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bundles import NODES, NodeFolder, composed_service
 from programs import require, require_root
-from proxied import entering, is_up, machine, writable
+from proxied import NGINX, entering, is_up, machine, require_nginx, writable
 from stand_ins import StandIns
 from waiting import PATIENCE, until
 
@@ -22,6 +24,7 @@ from generator.services.proxy import Proxy
 HEADS = [folder for folder in NODES if "proxy" in folder.site.services and folder.node.is_head]
 FOLDER = next(folder for folder in HEADS if folder.bundle.name == "golden-direct-proxy")
 SCRIPT = "/opt/sparkgen/proxy.sh"
+HASH, OWN_HASH = (sha256(key).hexdigest() for key in (b"sk-of-alice", b"engines-own"))
 
 # Echoes the request. A stream's second part waits until the first was seen, and a stream that is
 # cut ends without its last.
@@ -140,7 +143,8 @@ class Head:
 
 @pytest.fixture
 def head(tmp_path: Path) -> Iterator[Head]:
-    require("curl", "ip", "nginx", "nsenter", "unshare")
+    require("curl", "ip", "nsenter", "unshare")
+    require_nginx()
     require_root()
     tree, proxy = FOLDER.copy(tmp_path), Proxy.of(FOLDER.site)
     assert proxy
@@ -156,11 +160,10 @@ def head(tmp_path: Path) -> Iterator[Head]:
             nginx = None
             try:
                 subprocess.run([*enter, SCRIPT, "--prepare"], check=True, capture_output=True)
-                argv = (*enter, "nginx", "-c", "/opt/sparkgen/proxy.conf", "-g", "daemon off;")
                 with (tmp_path / "log").open("w") as log:
                     # Nginx reopens its standard output, which it may only do if the file is its
                     # own.
-                    nginx = subprocess.Popen(argv, stdout=log, stderr=log, text=True)
+                    nginx = subprocess.Popen([*enter, *NGINX], stdout=log, stderr=log, text=True)
                 started = Head(holder.pid, nginx, engine, proxy.url)
                 until(lambda: started.run("curl", "-sf", f"{proxy.url}/health").returncode == 0)
                 yield started
@@ -277,7 +280,8 @@ def test_large_requests(head: Head, key: str, tmp_path: Path) -> None:
     """Pictures pass; what exceeds every limit is refused in a form that clients read."""
     for size, wanted in ((20 << 20, 200), (65 << 20, 413)):
         file = tmp_path / str(size)
-        file.write_bytes(b" " * size)
+        picture = '{"messages": [{"content": "%s"}]}'
+        file.write_text(picture % ("A" * (size - len(picture) + 2)))
         options = ("--request", "POST", "--data-binary", f"@/proc/{os.getpid()}/root{file}")
         status, answer = head.ask("/v1/chat/completions", key, *options)
         assert status == wanted
@@ -300,16 +304,49 @@ def test_log_names_clients_and_no_keys(head: Head, key: str, tmp_path: Path) -> 
     assert "engines-own" not in log.read_text()
 
 
+def test_keys_are_kept_as_hashes(head: Head) -> None:
+    """A key is nowhere readable but where it is printed; earlier releases' keys stay valid."""
+    old = "sk-of-an-earlier-release-0"
+    head.run("sh", "-c", f"umask 077; echo 'bob={old}' >/etc/sparkgen/proxy.keys")
+    alice = head.script("add", "alice", "models=a,b", "concurrent=4", "expires=2999-12-31")
+    head.reload()
+    assert head.script("list").splitlines() == [
+        "bob",
+        "alice models=a,b concurrent=4 expires=2999-12-31",
+    ]
+    for key in (alice, old):
+        assert head.ask("/v1/models", key)[0] != 401
+        found = head.run("grep", "-rl", key, "/etc/sparkgen", "/run/sparkgen-proxy")
+        assert found.stdout == ""
+    head.script("remove", "alice")
+    head.reload()
+    assert head.ask("/v1/models", alice)[0] == 401
+
+
+def test_key_that_has_expired(head: Head) -> None:
+    yesterday, today = (
+        (datetime.now(UTC) - timedelta(days=days)).strftime("%Y-%m-%d") for days in (1, 0)
+    )
+    keys = [head.script("add", f"until-{day}", f"expires={day}") for day in (yesterday, today)]
+    head.reload()
+    assert [head.ask("/v1/models", key)[0] for key in keys] == [401, 200]
+
+
 # proxy.sh
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("alice\n", "line 1: write NAME=KEY"),
-        ("# ours\nal ice=sk-01234567890123456789\n", "line 2: write NAME=KEY"),
+        ("alice\n", "line 1: write NAME sha256=HASH"),
+        ("# ours\nal ice=sk-01234567890123456789\n", "line 2: write NAME sha256=HASH"),
         ("alice=short\n", "line 1: a key has 20"),
-        ('alice=sk-0123456789012345"; }\n', "line 1: a key has 20"),
+        ('alice=sk-0123456789012345";}\n', "line 1: a key has 20"),
+        ("verify=sk-01234567890123456789\n", "line 1: 'verify' can't be a name"),
+        (f"alice sha256={HASH} modles=a\n", "line 1: there is no 'modles=a'"),
+        (f"alice sha256={HASH} concurrent=0\n", "line 1: write concurrent=NUMBER"),
+        (f"alice sha256={HASH} expires=2027-02-30\n", "line 1: write expires=YYYY-MM-DD"),
+        (f"alice sha256={OWN_HASH}\n", "a client has the key of the engine vllm"),
         ("a=sk-01234567890123456789\na=sk-98765432109876543210\n", "line 2: a has a key already"),
         ("a=sk-01234567890123456789\nb=sk-01234567890123456789\n", "line 2: another client has"),
     ],
@@ -317,11 +354,11 @@ def test_log_names_clients_and_no_keys(head: Head, key: str, tmp_path: Path) -> 
 def test_faulty_keys(text: str, complaint: str, head: Head) -> None:
     """With one wrong line, the keys stay as they were."""
     head.run("sh", "-c", f"umask 077; printf %s '{text}' >/etc/sparkgen/proxy.keys")
-    before = head.run("cat", "/run/sparkgen-proxy/nginx/clients").stdout
+    before = head.run("cat", "/run/sparkgen-proxy/nginx/clients.json").stdout
     done = head.run(SCRIPT, "--prepare")
-    assert (done.returncode, before) == (1, "")
+    assert done.returncode == 1
     assert complaint in done.stderr
-    assert head.run("cat", "/run/sparkgen-proxy/nginx/clients").stdout == before
+    assert head.run("cat", "/run/sparkgen-proxy/nginx/clients.json").stdout == before
 
 
 def test_keys_must_not_be_readable_by_others(head: Head) -> None:
@@ -366,7 +403,7 @@ def test_script_reloads_a_running_proxy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", HEADS, ids=str)
 def test_container(folder: NodeFolder, tmp_path: Path) -> None:
-    """Nginx may only listen and connect, and reads two things on the node."""
+    """Nginx may only listen and connect, and reads three things on the node."""
     proxy = Proxy.of(folder.site)
     assert proxy
     file = "/opt/sparkgen/proxy.yaml"
@@ -375,7 +412,11 @@ def test_container(folder: NodeFolder, tmp_path: Path) -> None:
     assert (service["cap_drop"], service["read_only"]) == (["ALL"], True)
     assert "cap_add" not in service
     mounts = {mount["source"]: mount for mount in service["volumes"]}
-    assert mounts.keys() == {"/opt/sparkgen/proxy.conf", "/run/sparkgen-proxy/nginx"}
+    assert mounts.keys() == {
+        "/opt/sparkgen/proxy",
+        "/opt/sparkgen/proxy.conf",
+        "/run/sparkgen-proxy/nginx",
+    }
     for source, mount in mounts.items():
         assert (mount["target"], mount["read_only"]) == (source, True)
         assert not mount.get("bind", {}).get("create_host_path")

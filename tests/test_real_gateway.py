@@ -1,6 +1,6 @@
 """Two groups and another model behind the gateway: `pytest -n0 -m cluster`, by hand.
 
-LiteLLM comes from litellm_environment.py; the engines are llama.cpp, each pair over its own cable.
+The engines are llama.cpp, each pair over its own cable.
 """
 
 import json
@@ -17,7 +17,6 @@ from cluster.load import CUT, SERVED, Load
 from cluster.results import record
 from cluster.upgrade import measured, steps
 from conftest import Command
-from proxied import require_litellm
 from waiting import until
 
 pytestmark = pytest.mark.cluster
@@ -30,7 +29,6 @@ MINUTE = 60
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    require_litellm()
     with serving(tmp_path_factory.mktemp("gateway")) as started:
         yield started
 
@@ -59,7 +57,7 @@ def test_both_names_answer(gateway: Gateway) -> None:
 
 
 def test_replica_is_killed_under_load(gateway: Gateway) -> None:
-    """Requests that had no answer yet, and all later ones, are served by the other pair."""
+    """Requests that it did not have yet, and all later ones, are served by the other pair."""
     await_both(gateway)
     before = computed(gateway)
     start = 0.0

@@ -2358,21 +2358,25 @@ def test_nccl_is_measured_on_the_head_of_a_job(memory: Path) -> None:
 
 
 def test_gateway(mesh: Machine) -> None:
-    """Whether clients are answered, and for root whether each name has a route."""
-    names = ("assistant", "embed", "code")
-    facts = ["GATEWAY=http://10.0.0.11:8088 http://127.0.0.1:4000", "API_KEY_FILE=/var/lib/made"]
-    facts += [f"SERVED={name}" for name in names]
+    """Whether clients are answered, and for root by which engine for each name."""
+    served = ("assistant chat", "embed embedding", "code chat")
+    facts = ["GATEWAY=http://10.0.0.11:8088", *(f"SERVED={one}" for one in served)]
     file = mesh.tree / BUNDLE / "etc/sparkgen/node.env"
     file.write_text(file.read_text() + "\n".join(facts) + "\n")
-    assert mesh.lines()["gateway"] == "SKIP sparkgen-gateway is not running"
-    mesh.answers["systemctl"]["'is-active sparkgen-gateway'"] = "active\\n"
+    assert mesh.lines()["gateway"] == "SKIP sparkgen-proxy is not running"
+    mesh.answers["systemctl"]["'is-active sparkgen-proxy'"] = "active\\n"
     mesh.answers["curl"] = {}
     assert mesh.lines()["gateway"].startswith("FAIL http://10.0.0.11:8088/health does not answer")
-    listed = [f'{{"id":"{name}"}}' for name in names]
-    mesh.answers["curl"] = {"*": ",".join(listed)}
+    answer = "HTTP/1.1 200 OK\\r\\nX-Served-By: %s\\r\\n\\r\\n{}"
+    mesh.answers["curl"] = {
+        "*completions": answer % "chat",
+        "*embeddings": "HTTP/1.1 503 \\r\\n\\r\\nis not loaded",
+        "*health": "",
+    }
     assert mesh.lines()["gateway"].startswith("SKIP http://10.0.0.11:8088 answers; only root")
-    mesh.write("var/lib/made", "sk-made\n", 0o600)
-    assert mesh.lines()["gateway"] == "OK http://10.0.0.11:8088 has a route for each of 3 models"
-    mesh.answers["curl"] = {"*": listed[1]}
-    message = "FAIL http://10.0.0.11:8088 has no route for assistant, code"
+    mesh.write("run/sparkgen-proxy/verify.key", "sk-made\n", 0o600)
+    found = "OK http://10.0.0.11:8088 answers: chat as assistant, chat as code"
+    assert mesh.lines()["gateway"] == found
+    mesh.answers["curl"]["*completions"] = "HTTP/1.1 502 Bad Gateway\\r\\n\\r\\n{}"
+    message = "FAIL http://10.0.0.11:8088 has no answer for assistant, code"
     assert mesh.lines()["gateway"].startswith(message)

@@ -151,12 +151,10 @@ def test_file_that_is_missing_and_one_without_its_mode(copy: Path, complaints: C
     ]
 
 
-_ROUTE = "model_list: [{model_name: a, litellm_params: {model: b, %s: http://10.0.0.1:8000}}]\n"
 # Files that no bundle contains yet are checked too.
 OTHERS = [
     ("sshd", "spark1/etc/ssh/sshd_config.d/50-x.conf", "PermitRootLogin no\n", "PermitRoot no\n"),
     ("ssh", "operator/ssh_config", "Host spark1\n  User nvidia\n", "Host spark1\n  Usr nvidia\n"),
-    ("litellm", "spark1/opt/sparkgen/litellm.yaml", _ROUTE % "api_base", _ROUTE % "api_bse"),
     ("promtool", "operator/prometheus.yml", "scrape_configs: []\n", "scrape_confs: []\n"),
 ]  # fmt: skip
 

@@ -261,4 +261,6 @@ def activations() -> Mapping[str, Activation]:
     """All activations by their words in a manifest, in the order in which they are carried out."""
     of_services = (entry for service in SERVICES.values() for entry in service.ENTRIES)
     entries = (*_OF_EVERY_SITE, *of_services)
-    return {entry.activation.text: entry.activation for entry in entries}
+    former = (activation for service in SERVICES.values() for activation in service.FORMER)
+    found = (*(entry.activation for entry in entries), *former)
+    return {activation.text: activation for activation in found}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from generator.diagnostics import listed
 from generator.operation.needed import Change
 from generator.operation.outcome import Outcome
+from generator.operation.reading import GATEWAY
 from generator.operation.state import CLIENT_KEY, Desired, Door
 
 _LOOPBACK = ("http://127.", "https://127.")
@@ -18,12 +19,21 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
         return
     yield from _gone(before.doors, after)
     yield from _keys(before.doors, after.doors)
+    if _has_litellm(before) and after.doors and not _has_litellm(after):
+        yield (
+            "nginx answers in place of LiteLLM: other texts of errors, the engine in X-Served-By, "
+            "and no translation to an API that an engine does not have"
+        )
     for name in outcome.lost:
         engines = [e for e in before.engines if name in e.names and e.is_active]
         new = [after.by_group.get(engine.group) for engine in engines]
         now = dict.fromkeys(n for e in new if e and e.is_active for n in e.names)
         instead = f": what did answers to {listed(list(now), 'and')}" if now else ""
         yield f"nobody answers to {name} any more{instead}"
+
+
+def _has_litellm(bundle: Desired) -> bool:
+    return any(GATEWAY in door.units for door in bundle.doors)
 
 
 def _gone(before: Sequence[Door], after: Desired) -> Iterator[str]:

@@ -27,7 +27,8 @@ Files = Mapping[str, File]
 _FACTS, _NETPLAN = "etc/sparkgen/node.env", "etc/netplan/40-cx7.yaml"
 _NODES, _SSH_KEYS = "etc/sparkgen/nodes.env", "opt/sparkgen/ssh-keys.sh"
 _UNITS = "etc/systemd/system/"
-_GATEWAY, _PROXY = "sparkgen-gateway", "sparkgen-proxy"
+# Before 0.3, a gateway was a program of its own behind the proxy.
+GATEWAY, _PROXY = "sparkgen-gateway", "sparkgen-proxy"
 _IMAGE = re.compile(r"^ +image: [\"']?([^\s\"']+)", re.MULTILINE)
 _STOP = re.compile(r"^TimeoutStopSec=(\d+)$", re.MULTILINE)
 _LOGINS = Activation("", Effect.FILES, step="/opt/sparkgen/ssh-keys.sh")
@@ -153,7 +154,7 @@ def _needs(known: Facts, members: str) -> Iterator[Need]:
 
 # The facts that name the secrets which the script of a unit reads.
 _SECRETS = {
-    _GATEWAY: ("GATEWAY_KEY",),
+    GATEWAY: ("GATEWAY_KEY",),
     _PROXY: ("API_KEY", "ENGINE_KEY"),
     "sparkgen-web-ui": ("WEB_UI",),
 }
@@ -255,7 +256,7 @@ def _doors(
     """The gateway if there is one; or else the proxy before the only engine, or each engine."""
     fronted = False
     for node, own in files.items():
-        units = tuple(u for u in (_GATEWAY, _PROXY) if f"{_UNITS}{u}.service" in own)
+        units = tuple(u for u in (GATEWAY, _PROXY) if f"{_UNITS}{u}.service" in own)
         url = _first(known[node], "GATEWAY").partition(" ")[0] or _proxy(known[node])
         if units and url:
             fronted = True

@@ -1,93 +1,87 @@
-"""One address for all models: LiteLLM behind the proxy, on its node's loopback.
+"""One address for all models: the proxy sends each request to an engine that serves its model.
 
-It has a route for each served name, which leads to every engine that serves it. There is no
-database: the master key, which also opens its administration, is made on the node and stays there.
-Clients have keys of the proxy.
+It has a route to each engine, and each engine the names that it serves. Engines that take turns on
+the same nodes have one route each, of which one can be used.
 """
 
-from ipaddress import IPv4Address
-from typing import Self
+from typing import Literal, Self
 
-from generator.activation import NOTHING, service_restart
+from generator.activation import service_restart
 from generator.catalogs.engines.traits import Task
 from generator.origin import Origin
 from generator.records import record
-from generator.site import Node, Part, Site, Words
-from generator.site.control_plane import LOOPBACK
-from generator.site.entry import Entry
-from generator.site.service import HostedService, Service, on_its_node
+from generator.site import Part, Site, Words
+from generator.site.service import Service
 from generator.sitefile.declaration import DeclaredNode, Settings
+from generator.sitefile.defaults import default
 
-# How long a failed replica is left alone. An engine without replicas is not: clients would only
-# wait.
-COOLDOWN_SECONDS = 10
-HEALTH_SECONDS = 60
-
-# A response that is not streamed arrives as a whole, after its last token.
-ANSWER_SECONDS = 3600
 # The prompt is read before the first token, by every model at this rate or faster, and other
 # prompts may be ahead of it.
 SLOWEST_PROMPT_TOKENS_A_SECOND = 100
 QUEUE_SECONDS = 300
+# A response that is not streamed arrives as a whole, after its last token.
+ANSWER_SECONDS = 3600
 
-# Releases that others published with a credential stealer, or that are reported as such.
-COMPROMISED = ("1.82.7", "1.82.8", "1.107.0")
-
-_RESTART = service_restart("sparkgen-gateway", "the gateway")
-_HERE = on_its_node("gateway")
+# An engine works on `max_sequences` requests at once, and queues this many times as many.
+QUEUED = 8
+FEWEST_REQUESTS = 64
+# The sequences of an engine whose site does not say how many, and which is not known to have fewer.
+USUAL_SEQUENCES = 256
 
 
 @record
 class Route:
-    """An engine that serves a name; `key` names its secret in secrets.env.
+    """An engine behind the proxy, and the names that it serves; `key` is the name of its secret.
 
-    `first_seconds` is how long the first token may take, and `retries` how often a failed request
-    is repeated: once for each further replica of the engine. If it `takes_turns`, nothing may be
-    loaded under that name.
+    It is ready if it answers all paths in `asked`. `most` is how many requests it may have at once,
+    `stream_seconds` how long a streamed answer may be silent and `answer_seconds` how long another
+    one may take. `turns` are the engines of which only one can be loaded, without this one.
     """
 
     ORIGIN = Origin("groups|model engine", "a route for each engine, generator/services/gateway.py")
 
-    name: str
     engine: str
     url: str
     key: str | None
-    mode: Task
-    first_seconds: int
-    retries: int
-    takes_turns: bool
+    names: Words
+    turns: Words
+    asked: Words
+    most: int
+    stream_seconds: int
+    answer_seconds: int
 
     @property
-    def cooldown_seconds(self) -> int:
-        """How long it is left alone after a failure."""
-        return COOLDOWN_SECONDS if self.retries else 0
+    def scheme(self) -> str:
+        """The scheme of its URL."""
+        return self.url.partition("://")[0]
+
+    @property
+    def address(self) -> str:
+        """Its host and port."""
+        return self.url.partition("://")[2]
 
 
-def routes(site: Site) -> tuple[Route, ...]:
-    """A route to each engine, in the order of the groups."""
-    # Of groups that take turns, one serves at a time.
-    names = [name for slot in site.slots for name in {part.model.served_name for part in slot}]
-    return tuple(
-        Route(
-            part.model.served_name,
-            part.group or part.engine.name,
-            _url(site, part),
-            part.engine.key,
-            part.engine.task,
-            first_seconds(part.model.context_length),
-            replicas - 1,
-            bool(part.alternatives),
-        )
-        for part in site.parts
-        for replicas in [names.count(part.model.served_name)]
-    )
-
-
-def _url(site: Site, part: Part) -> str:
-    """The engine's URL for the gateway's node: on loopback if the engine is on that node."""
+def routes(site: Site, front: str) -> tuple[Route, ...]:
+    """A route from the node `front` to each engine, in the order of the groups."""
     gateway = Gateway.of(site)
-    is_here = gateway is not None and part.head.name == gateway.node
-    return part.engine.api.own_url if is_here else part.engine.api.url
+    return tuple(_route(part, front, gateway) for part in site.parts)
+
+
+def _route(part: Part, front: str, gateway: "Gateway | None") -> Route:
+    api, model = part.engine.api, part.model
+    seconds = first_seconds(model.context_length)
+    return Route(
+        engine=part.group or part.engine.name,
+        # On its own node it is on the loopback address.
+        url=api.own_url if part.head.name == front else api.url,
+        key=part.engine.key,
+        names=(model.served_name, *model.aliases),
+        turns=part.alternatives,
+        asked=part.engine.traits.asked_when_ready,
+        most=max(FEWEST_REQUESTS, QUEUED * (model.max_sequences or USUAL_SEQUENCES)),
+        stream_seconds=(gateway and gateway.first_token) or seconds,
+        answer_seconds=(gateway and gateway.silence) or ANSWER_SECONDS,
+    )
 
 
 def first_seconds(context_length: int | None) -> int:
@@ -98,77 +92,40 @@ def first_seconds(context_length: int | None) -> int:
     return min(QUEUE_SECONDS + reading, ANSWER_SECONDS)
 
 
-def keys(site: Site) -> Words:
-    """The secrets of the engines that it sends requests to."""
-    return tuple(dict.fromkeys(route.key for route in routes(site) if route.key))
-
-
-def _values(site: Site, node: Node) -> dict[str, object]:
-    gateway, ways = Gateway.of(site), routes(site)
-    return {
-        "gateway": gateway,
-        "routes": ways,
-        "replicated": tuple(dict.fromkeys(way.name for way in ways if way.retries)),
-        "aliases": {
-            alias: part.model.served_name for part in site.parts for alias in part.model.aliases
-        },
-        "turns": " ".join(
-            ",".join(part.group for part in slot) for slot in site.slots if len(slot) > 1
-        ),
-        "answer_seconds": ANSWER_SECONDS,
-        "health_seconds": HEALTH_SECONDS,
-    }
-
-
 @record
-class Gateway(HostedService):
-    """The gateway: its node, its image, and its port on the loopback."""
+class Gateway(Service):
+    """The gateway: its node, how it chooses among replicas, and how long it waits for an engine.
+
+    `first_token` and `silence` are in seconds, 0 for the default of each engine.
+    """
 
     ORIGIN = Origin("services.gateway", "the gateway's own, generator/services/")
 
     NAME = "gateway"
+    IS_ON_HEAD = True
     IS_BEFORE_ENGINES = True
-    ENTRIES = (
-        Entry("etc/systemd/system/sparkgen-gateway.service", _RESTART, wanted=_HERE),
-        Entry("opt/sparkgen/gateway.sh", NOTHING, 0o755, _HERE, payload=True),
-        Entry("opt/sparkgen/gateway.yaml", _RESTART, wanted=_HERE, values=_values),
-        Entry("opt/sparkgen/gateway_hooks.py", _RESTART, wanted=_HERE, payload=True),
-        Entry("opt/sparkgen/litellm.yaml", _RESTART, wanted=_HERE, values=_values),
-    )
+    FORMER = (service_restart("sparkgen-gateway", "the gateway"),)
 
     node: str
-    image: str
-    port: int
-
-    @property
-    def listen(self) -> IPv4Address:
-        """The loopback: only its own node reaches it."""
-        return LOOPBACK
-
-    @property
-    def own_url(self) -> str:
-        """The base URL for the proxy."""
-        return f"http://{LOOPBACK}:{self.port}"
-
-    @property
-    def key_file(self) -> str:
-        """The file in which its node keeps the master key, readable only by root."""
-        return "/var/lib/sparkgen-gateway/key"
+    balance: Literal["least", "prefix"]
+    first_token: int
+    silence: int
 
     @classmethod
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """On the node that the site names."""
-        image = cls.requested_image(settings)
-        return cls(host.name, image, cls.requested_port(settings))
+        return cls(
+            host.name,
+            settings.get("balance", default("services.gateway.balance")),
+            int(settings.get("first_token", 0)),
+            int(settings.get("silence", 0)),
+        )
 
     @staticmethod
-    def names(site: Site) -> Words:
-        """The model names that clients can request."""
-        return tuple(dict.fromkeys(route.name for route in routes(site)))
-
-    def secrets(self, site: Site, node: Node) -> Words:
-        """The API keys of the engines."""
-        return keys(site) if node.name == self.node else ()
+    def served(site: Site) -> tuple[tuple[str, Task], ...]:
+        """The model names that clients can request, without aliases, and for what."""
+        found = ((part.model.served_name, part.engine.task) for part in site.parts)
+        return tuple(dict.fromkeys(found))
 
 
 SERVICE: type[Service] = Gateway

@@ -1,7 +1,7 @@
-"""nginx in front of the API or the gateway: a list of open paths, and a key for each client.
+"""nginx in front of the API or of all engines: a list of open paths, and a key for each client.
 
 An engine has a single key for all clients, and protects only some of its paths with it. Behind the
-proxy, the engine listens only on its own node.
+proxy, the engine listens only on its own node, or for the proxy's.
 """
 
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ from typing import Self
 from generator.activation import NOTHING, service_restart
 from generator.origin import Origin
 from generator.records import record
-from generator.services.gateway import Gateway, routes
+from generator.services.gateway import Gateway, Route, routes
 from generator.site import Node, Site, Words
 from generator.site.control_plane import LOOPBACK
 from generator.site.entry import Entry
 from generator.site.service import HostedService, Service, on_its_node
 from generator.sitefile.declaration import DeclaredNode, Settings
 
-# The paths of the OpenAI API that send requests to a model, and those of other APIs that engines
-# serve as well. Nothing that loads adapters, puts the server to sleep or describes it is included.
+# The paths that send requests to a model: those of the OpenAI API, of Anthropic's, and the engines'
+# own. Nothing that loads adapters, puts the server to sleep or describes it is included.
 ASKED = (
     "/v1/chat/completions",
     "/v1/completions",
@@ -27,14 +27,20 @@ ASKED = (
     "/v1/messages",
     "/v1/messages/count_tokens",
     "/v1/rerank",
+    "/rerank",
     "/v1/score",
+    "/score",
+    "/tokenize",
+    "/detokenize",
     "/v1/audio/transcriptions",
     "/v1/audio/translations",
+    "/v1/audio/speech",
+    "/v1/images/generations",
+    "/v1/images/edits",
 )
-READ = ("/v1/models",)
-# Open without a key, as on the engine itself: for a load balancer, and for Prometheus.
 HEALTH, METRICS = "/health", "/metrics"
-PUBLIC = (HEALTH, METRICS)
+# The proxy's own, beside those of the engines.
+OWN_METRICS = "/proxy/metrics"
 
 # The user nginx in the image, who has no rights on the node.
 USER = 101
@@ -45,47 +51,47 @@ _HERE = on_its_node("proxy")
 
 @record
 class Direct:
-    """A path that needs no key, and the server behind it; `key` names a file with its key."""
+    """A path that needs no key, and the engine and the URL behind it."""
 
     ORIGIN = Origin(
-        "services.gateway groups|model", "the server behind each path, generator/services/proxy.py"
+        "services.gateway groups|model", "what is behind each path, generator/services/proxy.py"
     )
 
     path: str
+    engine: str
     url: str
-    key: str | None = None
 
 
 def _values(site: Site, node: Node) -> dict[str, object]:
-    gateway, part = Gateway.of(site), site.parts[0]
-    own_url = gateway.own_url if gateway else part.engine.api.own_url
+    gateway, ways = Gateway.of(site), routes(site, node.name)
     return {
         "proxy": Proxy.of(site),
-        "read": READ,
-        "public": () if gateway else PUBLIC,
-        "direct": tuple(_direct(site, gateway)) if gateway else (),
-        "what": site.name if gateway else part.engine.title,
-        "upstream": own_url.replace("http://", ""),
+        "gateway": gateway,
+        "direct": tuple(_direct(site, ways)),
+        "routes": ways,
+        "what": site.name if gateway else site.parts[0].engine.title,
+        "own_metrics": OWN_METRICS,
     }
 
 
-def _direct(site: Site, gateway: Gateway) -> Iterator[Direct]:
-    """The health of the gateway, and health and metrics of each engine."""
-    yield Direct(HEALTH, f"{gateway.own_url}/health/liveliness")
-    locked = dict(Proxy.locked_metrics(site))
-    for part, route in zip(site.parts, routes(site), strict=True):
-        of = f"/{part.group}" if part.group else ""
-        if of:
-            yield Direct(f"{HEALTH}{of}", f"{route.url}{HEALTH}")
-        name = f"metrics-{route.engine}" if route.engine in locked else None
-        yield Direct(f"{METRICS}{of}", f"{route.url}{METRICS}", name)
+def _direct(site: Site, ways: tuple[Route, ...]) -> Iterator[Direct]:
+    """Health and metrics of each engine behind the proxy."""
+    for way in ways:
+        of = f"/{way.engine}" if site.groups else ""
+        for path in (HEALTH, METRICS):
+            yield Direct(f"{path}{of}", way.engine, f"{way.scheme}://{way.engine}{path}")
+
+
+def _script(name: str) -> Entry:
+    path = f"opt/sparkgen/proxy/{name}.js"
+    return Entry(path, _RESTART, wanted=_HERE, payload=True)
 
 
 @record
 class Proxy(HostedService):
     """The proxy: where it listens, its image, and the paths that clients may post to.
 
-    `is_for_all`: the gateway is behind it, not an engine.
+    `is_for_all`: all engines are behind it, not a single one.
     """
 
     ORIGIN = Origin("services.proxy", "what clients may request, generator/services/")
@@ -96,6 +102,8 @@ class Proxy(HostedService):
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-proxy.service", _RESTART, wanted=_HERE),
         Entry("opt/sparkgen/proxy.conf", _RESTART, wanted=_HERE, values=_values),
+        *map(_script, ("bodies", "clients", "counts", "engines", "proxy")),
+        Entry("opt/sparkgen/proxy/routes.js", _RESTART, wanted=_HERE, values=_values),
         Entry("opt/sparkgen/proxy.sh", NOTHING, 0o755, _HERE, payload=True),
         Entry("opt/sparkgen/proxy.yaml", _RESTART, wanted=_HERE, values=_values),
     )
@@ -109,7 +117,7 @@ class Proxy(HostedService):
 
     @property
     def address(self) -> str:
-        """Its own URL if it is in front of the gateway."""
+        """Its own URL if it is in front of several engines."""
         return self.url if self.is_for_all else ""
 
     @property
@@ -122,14 +130,18 @@ class Proxy(HostedService):
         """The base URL for clients."""
         return f"http://{self.listen}:{self.port}"
 
-    @staticmethod
-    def locked_metrics(site: Site) -> tuple[tuple[str, str], ...]:
-        """The engines behind the gateway whose metrics need a key, with the name of each key."""
-        return tuple(
-            (route.engine, part.engine.key)
-            for part, route in zip(site.parts, routes(site), strict=True)
-            if part.engine.traits.locks_metrics and part.engine.key
-        )
+    @property
+    def own_metrics(self) -> str:
+        """The path of what it counts itself."""
+        return OWN_METRICS
+
+    def routes(self, site: Site) -> tuple[Route, ...]:
+        """The engines behind it."""
+        return routes(site, self.node)
+
+    def keys(self, site: Site) -> tuple[tuple[str, str], ...]:
+        """The engines that have a key, each with the name of its secret."""
+        return tuple((way.engine, way.key) for way in self.routes(site) if way.key)
 
     @classmethod
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
@@ -138,6 +150,11 @@ class Proxy(HostedService):
         image = cls.requested_image(settings)
         asked = dict.fromkeys([*ASKED, *settings.get("paths", ())])
         return cls(host.name, image, str(listen), cls.requested_port(settings), tuple(asked))
+
+    def secrets(self, site: Site, node: Node) -> Iterator[str]:
+        """The keys of the engines."""
+        if node.name == self.node:
+            yield from dict.fromkeys(name for _, name in self.keys(site))
 
     def opened(self, node: Node) -> Iterator[int]:
         """Clients are on the management network."""

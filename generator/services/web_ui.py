@@ -6,7 +6,8 @@ from typing import Self
 from generator.activation import service_restart
 from generator.origin import Origin
 from generator.records import record
-from generator.site import Node, Site
+from generator.services import GATEWAY
+from generator.site import Node, Site, Words
 from generator.site.control_plane import LOOPBACK
 from generator.site.entry import Entry
 from generator.site.service import HostedService, Page, Service, on_its_node
@@ -36,9 +37,14 @@ class WebUi(HostedService):
     port: int
 
     @property
-    def client(self) -> str:
-        """Its name as a client of the proxy, if it uses the gateway."""
-        return "web-ui"
+    def own_key(self) -> str:
+        """The name of the secret that is its key as a client of the gateway."""
+        return "WEB_UI_API_KEY"
+
+    @property
+    def account(self) -> Words:
+        """The secrets of the administrator's account, which it creates at its first start."""
+        return ("WEBUI_ADMIN_EMAIL", "WEBUI_ADMIN_PASSWORD")
 
     @property
     def url(self) -> str:
@@ -53,9 +59,11 @@ class WebUi(HostedService):
         return cls(host.name, image, str(listen), cls.requested_port(settings))
 
     def secrets(self, site: Site, node: Node) -> Iterator[str]:
-        """The administrator's account, which Open WebUI creates at its first start."""
+        """Its account, and its key for the gateway if there is one."""
         if node.name == self.node:
-            yield from ("WEBUI_ADMIN_EMAIL", "WEBUI_ADMIN_PASSWORD")
+            yield from self.account
+            if GATEWAY in site.services:
+                yield self.own_key
 
     def opened(self, node: Node) -> Iterator[int]:
         """People reach the page if the head has a management network."""

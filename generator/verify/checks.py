@@ -240,15 +240,6 @@ def ssh(bundle: BundleFolder, work: Path) -> Complaints:
             )
 
 
-def gateway(bundle: BundleFolder, work: Path) -> Complaints:
-    """Report keys that LiteLLM does not read; its own check accepts any."""
-    from generator.verify.litellm import complaints
-
-    for path in some(bundle.files("*/opt/sparkgen/litellm.yaml")):
-        text = (bundle.path / path).read_text(encoding="utf-8")
-        yield from (f"{path}: {complaint}" for complaint in complaints(text))
-
-
 def prometheus(bundle: BundleFolder, work: Path) -> Complaints:
     """Prometheus accepts its configuration."""
     paths = some(bundle.files("*prometheus.yml"))
@@ -271,7 +262,6 @@ CHECKS: Sequence[Check] = (
     Check("mpirun", "the hostfile's map of ranks", hostfiles),
     Check("sshd", "sshd -t over its drop-ins", sshd),
     Check("ssh", "ssh -G for each node", ssh),
-    Check("litellm", "the keys of the gateway's configuration", gateway),
     Check("promtool", "the configuration of Prometheus", prometheus),
 )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bundles import Bundle
 from programs import require, require_root
+from proxied import require_nginx
 from waiting import until
 
 from cluster import docker, nodes, stack
@@ -16,12 +17,11 @@ from cluster.llama_cpp import PROGRAMS, llama_cpp
 from cluster.machines import Machine
 from cluster.sites import MODEL, replicas_text
 from cluster.tiny_model import write
-from generator.services.gateway import Gateway
 from generator.services.proxy import Proxy
 from generator.verify import namespaces
 
 GATEWAY, REPLICA = "spark3", "spark2"
-UNITS = ("sparkgen-gateway", "sparkgen-proxy")
+UNIT = "sparkgen-proxy"
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,16 @@ class Site:
 
 
 @contextmanager
-def serving(folder: Path, litellm: Path, patience: float) -> Iterator[Site]:
+def serving(folder: Path, patience: float) -> Iterator[Site]:
     """Install a bundle on all nodes and start it as the runbook says, with locally built images."""
     require_root()
-    require(*namespaces.PROGRAMS, *nodes.PROGRAMS, "curl", "journalctl", "nginx", "ps")
+    require_nginx()
+    require(*namespaces.PROGRAMS, *nodes.PROGRAMS, "curl", "journalctl", "ps")
     file = folder / "tiny.yaml"
     file.write_text(replicas_text())
     bundle = Bundle(folder.name, file)
     site = bundle.site
-    gateway, proxy = Gateway.of(site), Proxy.of(site)
-    assert gateway
+    proxy = Proxy.of(site)
     assert proxy
     programs = {name: llama_cpp() / name for name in PROGRAMS}
     engine = docker.image(folder, programs)
@@ -75,12 +75,9 @@ def serving(folder: Path, litellm: Path, patience: float) -> Iterator[Site]:
         write(tree / MODEL.lstrip("/"))
     with stack.cabled(bundle, folder) as network, stack.Rack(trees, network) as rack:
         machine = rack.machines[GATEWAY]
-        for image, archive in (
-            (proxy.image, docker.nginx_image(folder / "nginx")),
-            (gateway.image, docker.litellm_image(folder / "litellm", litellm)),
-        ):
-            stack.load(machine, image, archive)
-            archive.unlink()
+        archive = docker.nginx_image(folder / "nginx")
+        stack.load(machine, proxy.image, archive)
+        archive.unlink()
         with ThreadPoolExecutor() as pool:
             loads = [
                 pool.submit(stack.load, rack.machines[part.head.name], part.engine.image, engine)
@@ -92,6 +89,6 @@ def serving(folder: Path, litellm: Path, patience: float) -> Iterator[Site]:
         for part in site.parts:
             unit = f"sparkgen-engine-{part.group}"
             rack.machines[part.head.name].systemctl("start", "--no-block", unit)
-        machine.systemctl("start", *UNITS)
+        machine.systemctl("start", UNIT)
         key = machine.run("/opt/sparkgen/proxy.sh", "add", "alice").stdout.strip()
         yield Site(rack, proxy.url, key, patience, file, engine)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from programs import UNPACKED, program
+from proxied import NGINX_FOLDER
 
 from cluster.clock import add_clock
 from cluster.llama_cpp import cache
@@ -20,12 +21,6 @@ _PACKAGES = ("docker.io", "containerd", "runc", "tini")
 _TOOLS = ("bash", "cat", "curl", "dirname", "grep", "kill", "ps", "sed", "sh", "sleep", "timeout")
 # Parts of Python's library that no program here imports.
 _UNUSED = ("dist-packages", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "config-*")
-
-_LITELLM = """\
-#!/usr/bin/python3
-from litellm import run_server
-run_server()
-"""
 
 # As in Debian's own units: containers outlive both daemons.
 _LIVING = "KillMode=process\nDelegate=yes\nRestart=always\nRestartSec=2\n"
@@ -122,21 +117,12 @@ def image(
 
 
 def nginx_image(folder: Path) -> Path:
-    """A layer with this machine's nginx."""
+    """A layer with the nginx that is unpacked beside the tests."""
     root = folder / "image"
-    _add(program("nginx"), root)
+    shutil.copytree(NGINX_FOLDER, root / "opt/nginx", symlinks=True)
+    (root / "usr/bin").mkdir(parents=True)
+    _script(root / "usr/bin/nginx", '#!/bin/sh\nexec /opt/nginx/nginx "$@"\n')
     return _archive(root)
-
-
-def litellm_image(folder: Path, environment: Path) -> Path:
-    """A layer with the packages of a virtual environment, and the program that runs them."""
-    root = folder / "image"
-    (packages,) = environment.glob("lib/python*/site-packages")
-    shutil.copytree(packages, root / "usr/lib/python3/dist-packages")
-    _add_libraries(packages, root)
-    (root / "usr/bin").mkdir()
-    _script(root / "usr/bin/litellm", _LITELLM)
-    return _archive(root, python=True)
 
 
 def tagged(layer: Path, name: str, folder: Path) -> Path:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bundles import Bundle, NodeFolder, composed_service, links
+from bundles import Bundle, links
 from programs import require, require_root
-from proxied import LITELLM, entering, give_litellm, holding, is_up
+from proxied import NGINX, entering, holding, is_up, require_nginx
 from waiting import until
 
 from cluster.bare import Running, ask, launch
@@ -63,9 +63,10 @@ class Gateway:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Gateway]:
-    """Start all engines, LiteLLM and nginx, and create a client's key."""
+    """Start all engines and nginx, and create a client's key."""
     require_root()
-    require(*PROGRAMS, "curl", "nginx", "nsenter")
+    require_nginx()
+    require(*PROGRAMS, "curl", "nsenter")
     file = folder / "tiny.yaml"
     file.write_text(groups_text())
     bundle = Bundle(folder.name, file)
@@ -80,10 +81,9 @@ def serving(folder: Path) -> Iterator[Gateway]:
     with fabric(trees, links(site.cables), folder, addresses) as network, ExitStack() as stack:
         started = partial(_started, stack, folder)
         argv = holding(trees[proxy.node], network.command(proxy.node))
-        holder = started("node", argv, PROGRAM=str(LITELLM)).pid
+        holder = started("node", argv).pid
         until(lambda: is_up(holder))
         enter = entering(holder)
-        _run(enter, "/opt/sparkgen/gateway.sh")
         key = _run(enter, "/opt/sparkgen/proxy.sh", "add", "alice").strip()
         _run(enter, "/opt/sparkgen/proxy.sh", "--prepare")
         env = {"PATH": f"{llama_cpp()}:{os.environ['PATH']}", "GGML_RPC_DEBUG": "1"}
@@ -93,12 +93,7 @@ def serving(folder: Path) -> Iterator[Gateway]:
             write(trees[part.head.name] / MODEL.lstrip("/"))
             for node in part.start_order:
                 gateway.launch(part.group, node.name)
-        read = NodeFolder(bundle, proxy.node).copy(folder / "read")
-        file_of_node = "/opt/sparkgen/gateway.yaml"
-        service = composed_service(read, "sparkgen-gateway", "gateway", file_of_node)
-        program = [*enter, *service["entrypoint"], *service["command"]]
-        started("gateway", program, **service["environment"], PATH=give_litellm(holder))
-        started("nginx", [*enter, "nginx", "-c", "/opt/sparkgen/proxy.conf", "-g", "daemon off;"])
+        started("nginx", [*enter, *NGINX])
         yield gateway
 
 

@@ -36,6 +36,8 @@ TRAITS = EngineTraits(
     wide_states=True,
     larger_first=True,
     locks_metrics=True,
+    # Its list of models is there while it loads.
+    asked_when_ready=("/health", "/v1/models"),
     tasks={
         ("embedding", ""): "embedding",
         ("embeddings", ""): "embedding",

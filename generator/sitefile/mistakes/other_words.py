@@ -5,6 +5,7 @@ Some have another name in the site format; others stand for things that nobody h
 
 from collections.abc import Collection, Iterable, Mapping
 
+from generator.diagnostics import KeyPath
 from generator.records import record, replace
 
 
@@ -53,6 +54,16 @@ _KEYS: Mapping[str, OtherWord] = {
     "guard_order": _GUARD_ORDER,
 }
 
+
+# Keys of earlier releases, by their paths.
+_ONCE: Mapping[KeyPath, OtherWord] = {
+    ("services", "gateway", "port"): OtherWord(
+        "SG101", "remove it: clients use 'port' of 'proxy', and the gateway has no other one"
+    ),
+    ("services", "gateway", "image"): OtherWord(
+        "SG101", "remove it: the gateway is the proxy's nginx, and 'image' of 'proxy' names another"
+    ),
+}
 
 # By name in the site format, in the same section.
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -157,6 +168,6 @@ def elsewhere(key: str) -> str:
     return f"write '{found}'" if found else ""
 
 
-def of(key: str) -> OtherWord | None:
-    """What to report about a key that is known from elsewhere."""
-    return _KEYS.get(key.lower().replace("-", "_"))
+def of(key: str, section: KeyPath = ()) -> OtherWord | None:
+    """What to report about a key that is known from elsewhere, or that its section once had."""
+    return _ONCE.get((*section, key)) or _KEYS.get(key.lower().replace("-", "_"))

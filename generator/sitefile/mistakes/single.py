@@ -91,7 +91,7 @@ def _unknown_key(fault: Fault, path: KeyPath, siblings: Collection[str]) -> Find
     # A key that is already present can't be meant, unless nothing else is close.
     known = [name for name in every if name not in siblings]
     is_known = bool(other_words.meant(key, known) or misspelt(key, all_nearest(key, known)))
-    if (other := other_words.of(key)) and not is_known:
+    if (other := other_words.of(key, path[:-1])) and not is_known:
         return reading_error(
             other.rule,
             f"unknown key '{path[-1]}'",

@@ -1881,29 +1881,47 @@ def firewall(node: Node) -> Result:
     return ok("ufw is on, with the rules of this site")
 
 
-# Through the proxy, as clients do; listing its routes needs its own key, which only root can read.
+# A question of one token for each kind of model, and its path.
+QUESTIONS: dict[str, tuple[str, dict[str, object]]] = {
+    "chat": (
+        "/v1/chat/completions",
+        {"messages": [{"role": "user", "content": "1"}], "max_tokens": 1},
+    ),
+    "embedding": ("/v1/embeddings", {"input": "1"}),
+    "rerank": ("/v1/rerank", {"query": "1", "documents": ["1"]}),
+}
+
+
+# As clients do, with a key of its own that only root can read.
 @check("gateway", needs=lambda node: node.facts.one("GATEWAY"))
 def gateway(node: Node) -> Result:
-    """Whether the gateway answers, and has a route for each model."""
-    url, inside = node.facts.one("GATEWAY").split()
-    if node.ask("systemctl", "is-active", "sparkgen-gateway").text != "active":
-        return skip("sparkgen-gateway is not running")
+    """Whether the gateway answers for each model that is loaded, and which engine does."""
+    url = node.facts.one("GATEWAY")
+    if node.ask("systemctl", "is-active", "sparkgen-proxy").text != "active":
+        return skip("sparkgen-proxy is not running")
     if not node.ask(*CURL, "--output", "/dev/null", f"{url}/health").good:
-        return fail(
-            f"{url}/health does not answer",
-            "journalctl -u sparkgen-gateway -u sparkgen-proxy; it takes half a minute to start",
-        )
-    key = text_of(node.at(node.facts.one("API_KEY_FILE")))
+        return fail(f"{url}/health does not answer", "journalctl -u sparkgen-proxy")
+    key = text_of(node.at("/run/sparkgen-proxy/verify.key"))
     if not key:
-        return skip(f"{url} answers; only root can ask for its routes")
-    words = ("curl", "--silent", "--max-time", "10", "--config", "-", f"{inside}/v1/models")
-    said = node.run(*words, given=f'header = "Authorization: Bearer {key}"\n').text
-    names = node.facts.all("SERVED")
-    if absent := [name for name in names if f'"id":"{name}"' not in said]:
-        return fail(
-            f"{url} has no route for {some_of(absent)}", "sudo systemctl restart sparkgen-gateway"
+        return skip(f"{url} answers; only root can ask it for a model")
+    engines, silent = [], []
+    for served in node.facts.all("SERVED"):
+        name, _, kind = served.rpartition(" ")
+        path, question = QUESTIONS[kind]
+        body = json.dumps({"model": name, **question}).replace("\\", "\\\\").replace('"', '\\"')
+        given = (
+            f'header = "Authorization: Bearer {key}"\nheader = "Content-Type: application/json"\n'
         )
-    return ok(f"{url} has a route for each of {len(names)} models")
+        words = ("--insecure", "--max-time", "60", "--include", "--config", "-", f"{url}{path}")
+        said = node.run("curl", "--silent", *words, given=f'{given}data = "{body}"\n').text
+        by = re.search(r"(?im)^x-served-by: *(\S+)", said)
+        if by and re.match(r"HTTP/\S+ 200", said):
+            engines.append(f"{by[1]} as {name}")
+        elif "is not loaded" not in said:
+            silent.append(name)
+    if silent:
+        return fail(f"{url} has no answer for {some_of(silent)}", "journalctl -u sparkgen-proxy")
+    return ok(f"{url} answers: {some_of(engines)}")
 
 
 @check("fail2ban", needs=lambda node: node.has("etc/fail2ban/jail.d/sparkgen.conf"))

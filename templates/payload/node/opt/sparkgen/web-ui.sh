@@ -6,7 +6,7 @@
 #   web-ui.sh            in the container
 set -euo pipefail
 
-known=/run/sparkgen-web-ui/env secrets=/etc/sparkgen/secrets.env keys=/etc/sparkgen/proxy.keys
+known=/run/sparkgen-web-ui/env secrets=/etc/sparkgen/secrets.env
 facts=$(dirname "${BASH_SOURCE[0]}")/../../etc/sparkgen/node.env
 
 # If a name has several lines, the last one counts, as for Docker.
@@ -21,14 +21,6 @@ prepare() {
     fi
     printf '%s=%s\n' "$name" "$value"
   done < <(sed -n 's/^WEB_UI=//p' "$facts") >"$known"
-  name=$(sed -n 's/^WEB_UI_CLIENT=//p' "$facts")
-  [[ $name ]] || return 0
-  value=$(sed -n "s/^$name=//p" "$keys" 2>/dev/null)
-  if [[ ! $value ]]; then
-    echo "the page has no key for the gateway: sudo /opt/sparkgen/proxy.sh add $name" >&2
-    exit 1
-  fi
-  printf 'OPENAI_API_KEY=%s\n' "$value" >>"$known"
 }
 
 case ${1:-} in
