@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from evidence import FOLDER, SPARK, Start, starts
+from evidence_report import is_inside, rooms, speeds
 
 from generator.fit.formulas import CACHED
 
@@ -61,3 +62,16 @@ def test_the_program_never_reads_them() -> None:
 
 def test_what_did_not_run_on_sparks_says_so() -> None:
     assert all(start.data.get("gpu") != SPARK for start in STARTS)
+
+
+def test_ranges_are_narrow_and_hold_four_in_five_of_the_speeds_held_out() -> None:
+    told = [(figure, speed) for figure, speed in speeds() if speed]
+    assert len(told) > 40
+    assert all(speed.most <= 2.1 * speed.least for _, speed in told)
+    assert sum(is_inside(*each) for each in told) >= 0.8 * len(told)
+
+
+def test_intervals_hold_nine_in_ten_of_the_rooms_held_out() -> None:
+    held = rooms()
+    assert held
+    assert sum(held) >= 0.9 * len(held)

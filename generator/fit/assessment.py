@@ -11,7 +11,7 @@ from generator.catalogs.speculation import has_no_weights
 from generator.catalogs.versions import release
 from generator.fit import formulas
 from generator.fit.beside import Beside, beside
-from generator.fit.caches import Cache
+from generator.fit.caches import Cache, cache
 from generator.fit.complete import CompleteShape, complete, lacking
 from generator.fit.demand import Demand, Layout, Weights, demands
 from generator.fit.doubt import Doubt, doubt, excess_gib, reserve_is_unknown
@@ -114,14 +114,16 @@ class Fit:
     means that the reserve is that of a release, since nobody knows the build's; `excess_gib` is the
     part of the reserve that others' logs show but no formula explains. `ceiling_tokens_s` is what
     memory bandwidth allows one sequence with an empty cache, and `ceiling_full_tokens_s` with a
-    full one. `decode` is the speed of one sequence with an empty cache, `decode_full` with a full
-    one, and `prefill` that of reading its prompt; None without evidence. `files_gb` is the size of
-    files of the model and its draft, in units of 1e9 bytes. `missing` names what isn't known. A
-    node whose memory was not measured is judged by both of its known counts, and all figures are
-    for the lower one; it is `tight` by both. `found` has what was determined for 'auto'. `beside`
-    is what the engine takes beside its share; `is_pinned`: the site gives the size of the KV cache,
-    which decides, and not the share. `shares` says how the engine divides its room among pools,
-    `pool_tokens` how many tokens that room holds if it is counted in tokens.
+    full one. `layouts` is what one sequence takes in a custom build, in GiB, as releases before and
+    after a change of the layout hold it. `decode` is the speed of one sequence with an empty cache,
+    `decode_full` with a full one, and `prefill` that of reading its prompt; None without evidence.
+    `files_gb` is the size of files of the model and its draft, in units of 1e9 bytes. `missing`
+    names what isn't known. A node whose memory was not measured is judged by both of its known
+    counts, and all figures are for the lower one; it is `tight` by both. `found` has what was
+    determined for 'auto'. `beside` is what the engine takes beside its share; `is_pinned`: the site
+    gives the size of the KV cache, which decides, and not the share. `shares` says how the engine
+    divides its room among pools, `pool_tokens` how many tokens that room holds if it is counted in
+    tokens.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -152,6 +154,7 @@ class Fit:
     is_own_build: bool = False
     excess_gib: float = 0.0
     by_the_engine: tuple[str, ...] = ()
+    layouts: tuple[float, ...] = ()
     decode: Speed | None = None
     decode_full: Speed | None = None
     prefill: Speed | None = None
@@ -283,6 +286,7 @@ def _fit(
         is_own_build=reserve_is_unknown(model, engine),
         excess_gib=excess_gib(model, engine, known),
         by_the_engine=tuple(node.name for node in nodes if node.name in counted),
+        layouts=_layouts(found, whole, wanted, model, engine),
         decode=speeds[0],
         decode_full=speeds[1],
         prefill=speeds[2],
@@ -458,6 +462,26 @@ def _bandwidth(found: Sequence[Demand], tokens: int) -> float | None:
     if len(read) < len(found):
         return None
     return round(formulas.bandwidth_tokens_s(read), 1)
+
+
+def _layouts(
+    found: Sequence[Demand],
+    whole: CompleteShape,
+    wanted: Requested,
+    model: DeclaredModel,
+    engine: DeclaredEngine,
+) -> tuple[float, ...]:
+    """What one sequence takes as releases before and since a change lay out packed caches."""
+    paging = ENGINE_TRAITS[engine.name].paging
+    if paging is None or not whole.shape.compressed or not reserve_is_unknown(model, engine):
+        return ()
+    major, minor = paging.packs[:2]
+    sizes = []
+    for release_ in ((major, minor - 1), (major, minor)):
+        other = replace(wanted, version=release_)
+        held = (cache(whole, each.split, other, paging).sequence(wanted.context) for each in found)
+        sizes.append(_gib(max(held)))
+    return tuple(sizes)
 
 
 def _speeds(

@@ -105,7 +105,9 @@ def cache(model: CompleteShape, split: Split, requested: Requested, paging: Pagi
         return Cache(kinds, pools, requested.step, token=_token(kinds))
     under_way = requested.step
     if requested.version >= paging.two_steps:
-        under_way *= split.pipeline + 1 if split.pipeline > 1 else 2
+        # Source: `max_concurrent_batches`, which admission has reserved for since pull request
+        # 47728: one step more than there are stages if scheduling is asynchronous.
+        under_way *= split.pipeline + (1 if requested.schedules_ahead else 0)
     packed = shape.compressed is not None or _is_pooled(shape)
     one = pool(kinds, packed, tuples=requested.version < paging.packs)
     return Cache(kinds, (one,), under_way)

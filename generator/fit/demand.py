@@ -102,6 +102,7 @@ class Demand:
     cache: Cache
     active: float | None
     context: int
+    split: Split
     gathered: "Gathered | None" = None
 
     @property
@@ -266,6 +267,7 @@ def _demand(
         cache=cache(split.model, shares, requested, layout.paging),
         active=active,
         context=requested.context,
+        split=shares,
         gathered=gathered,
     )
 

@@ -54,7 +54,8 @@ class Requested:
     of a state is in 32 bits. `division` is how the room is divided at startup, None if it is not.
     `context_ranks` share the tokens of a sequence. `scored` is the size in bytes of the scores that
     a sparse attention's index computes at once, and `sized_gathers` whether its entries are
-    gathered in less space for long contexts.
+    gathered in less space for long contexts. With `schedules_ahead` a step is scheduled while
+    another one runs.
     """
 
     context: int
@@ -80,6 +81,7 @@ class Requested:
     context_ranks: int = 1
     scored: int = 0
     sized_gathers: bool = False
+    schedules_ahead: bool = True
 
 
 def element_bytes(model: DeclaredModel) -> float | None:
@@ -135,6 +137,7 @@ def requested(
         context_ranks=context_ranks(engine),
         scored=_scored(engine, traits.paging) if traits.paging else 0,
         sized_gathers=_sizes_gathers(engine),
+        schedules_ahead="async-scheduling" not in settings or settings.is_on("async-scheduling"),
     )
 
 

@@ -139,6 +139,12 @@ def verdict(fit: Fit) -> list[str]:
             f"longest context for {at_once}{replica}: {fit.longest_context} tokens",
             f"most sequences of {fit.context} tokens{replica}: {most}{requested}",
         ]
+    if fit.layouts:
+        before, since = fit.layouts
+        lines.append(
+            "how this build lays out its cache is not known: one sequence takes "
+            f"{before:.1f} GiB as in earlier releases, {since:.1f} as in later ones"
+        )
     lines += fit.found
     if fit.by_the_engine:
         lines.append(f"weights of {listed(fit.by_the_engine, 'and')} are by the engine's own count")
