@@ -316,3 +316,17 @@ def test_json_of_the_diff_has_the_documented_keys(runner: Runner, programs: Path
     text = text_of("generator/commands/README.md")
     for key in (*site, *site["nodes"][0]):
         assert f"`{key}`" in text or f"`{key}[]`" in text
+
+
+def test_comment_on_a_site_that_is_not_valid(repository: Path, runner: Runner) -> None:
+    """It replaces the comment that was written before, which is not true any more."""
+    site = repository / "sites/lab.yaml"
+    site.write_text(site_text().replace("kind: switch", "kind: swich"))
+    code, output = runner("Say what the change does")
+    assert (code, "error[SG104]" in output) == (3, True)
+    comment = (runner.temp / "sparkgen-diff.md").read_text()
+    assert comment.startswith("<!-- sparkgen diff -->\n\n**Nothing could be compared**")
+    assert "\n     --> sites/lab.yaml:" in comment
+    assert (runner.temp / "GITHUB_STEP_SUMMARY").read_text().endswith(comment)
+    for name in ("Say what the change does", "Write the comment"):
+        assert step(name)["if"].startswith("${{ !cancelled() && ")

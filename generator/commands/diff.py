@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from generator import __version__
 from generator.bundle.committed import NONE, Committed, bundle_of
 from generator.bundle.render import render
 from generator.bundle.tree import Tree
@@ -116,7 +117,18 @@ def _bundle(new: ValidReading, tree: Tree, end: End, name: str | None, ref: str 
     folder = name or new.site.name
     bundle = bundle_of(end.files(folder), tree)
     old = _as_it_was(new.file.with_name(bundle.site_file or new.file.name), bundle, ref)
-    return Before(end.title(folder), name or "", bundle, *_facts(old, new))
+    before = Before(end.title(folder), name or "", bundle, *_facts(old, new))
+    return replace(before, rebuilt=_rebuilt(before, new, tree))
+
+
+def _rebuilt(before: Before, new: ValidReading, tree: Tree) -> Tree | None:
+    """What this version makes of the previous site, if another version has built its bundle."""
+    bundle = before.bundle
+    if bundle.generator in ("", f"sparkgen {__version__}"):
+        return None
+    if bundle.sha256 == new.reading.sha256:
+        return tree
+    return render(before.site, bundle.sha256) if before.site else None
 
 
 def _as_it_was(file: Path, bundle: Committed, ref: str | None) -> Reading | None:

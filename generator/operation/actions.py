@@ -193,7 +193,8 @@ def shut_down(node: str) -> Action:
     """Shut a node down, so that its network card finds other cables at the boot."""
 
     def then(now: Cluster) -> Cluster:
-        return _with(_stop_all(now, node), node, is_on=False)
+        ran = now.nodes[node].running
+        return _with(_stops(node, [u for u, p in ran.items() if p.boots])(now), node, is_on=False)
 
     needs = (must.is_on(node), must.is_idle(node))
     return Action((11,), "shut the node down", node, needs, then, None, (), then)
@@ -226,15 +227,17 @@ def plug(cable: Cable, ends: Sequence[str], is_early: bool) -> Action:
     return Action((0 if is_early else 13,), title, "", needs, then)
 
 
-def start_node(node: str) -> Action:
-    """Start a node again, which starts what is enabled in its installed bundle."""
+def start_node(node: str, cables: Sequence[tuple[Cable, str]]) -> Action:
+    """Start a node again, with its cables in, which starts what is enabled in its bundle."""
 
     def then(now: Cluster) -> Cluster:
         folder = now.nodes[node].installed or NO_FOLDER
-        running = {unit: program for unit, program in folder.programs.items() if program.boots}
-        return _with(now, node, is_on=True, running=running)
+        started = {unit: program for unit, program in folder.programs.items() if program.boots}
+        return _with(now, node, is_on=True, running={**now.nodes[node].running, **started})
 
-    return Action((14,), "start the node again", node, (must.is_off(node),), then)
+    plugged = (must.is_in(cable, end) for cable, end in cables)
+    needs = (must.is_off(node), *plugged)
+    return Action((14,), "start the node again", node, needs, then)
 
 
 def install(
@@ -262,7 +265,7 @@ def install(
             installed=folder,
             links=folder.links,
             is_confirmed=confirms or not must.is_guarded(was, folder),
-            is_checked=was.is_checked and must.has_links(was, folder),
+            is_checked=not folder.links or (was.is_checked and must.has_links(was, folder)),
         )
 
     option, more = "--set-hostname " if renames else "", CONFIRMED if confirms else ""
@@ -291,24 +294,46 @@ def run_last(node: str, program: Program) -> Action:
 
 
 def check_fabric(
-    node: str, group: str, peers: Mapping[str, Folder], ends: Sequence[str], setups: Sequence[str]
+    node: str,
+    group: str,
+    peers: Mapping[str, Folder],
+    cables: Sequence[tuple[Cable, str]],
+    setups: Sequence[str],
 ) -> Action:
-    """Try each half of each cable from a node: its `peers` answer, once all `setups` are done."""
-    needs = (must.are_linked(peers), must.are_in(ends), *(must.is_prepared(s) for s in setups))
-    title = f"check the fabric: wait-fabric.sh {f'--group {group} ' if group else ''}10"
-    return Action((19,), title, node, needs, _changes(node, is_checked=True), FABRIC_SECONDS)
+    """Try each half of each cable from a node: its `peers` answer, once all else is done."""
+    plugged = (must.is_in(cable, end) for cable, end in cables)
+    needs = (must.are_linked(peers), *plugged, *map(must.is_prepared, setups))
+    return Action(
+        (19,),
+        f"check the fabric: wait-fabric.sh {f'--group {group} ' if group else ''}10",
+        node,
+        needs,
+        _changes(node, is_checked=True),
+        FABRIC_SECONDS,
+        is_needless=lambda now: node in now.nodes and now.nodes[node].is_checked,
+    )
 
 
 def measure(node: str) -> Action:
     """Measure the cables that were plugged: what is found late has a tenth of its speed."""
     title = "see that each plugged port is up at 200000Mb/s (operator/cables.txt), and measure the"
-    needs = (must.is_on(node), must.is_checked(node, is_measured=False), must.is_idle(node))
-    then = _changes(node, is_measured=True)
-    return Action((20,), f"{title} cables (verify.py --bandwidth)", node, needs, then)
+    return Action(
+        (20,),
+        f"{title} cables (verify.py --bandwidth)",
+        node,
+        (must.is_on(node), must.is_checked(node, is_measured=False), must.is_idle(node)),
+        _changes(node, is_measured=True),
+        is_needless=lambda now: node in now.nodes and now.nodes[node].is_measured,
+    )
 
 
-def start(node: str, engine: Engine, programs: Mapping[str, Program]) -> Action:
-    """Start one rank of an engine, workers before the head, for which they wait."""
+def start(
+    node: str,
+    engine: Engine,
+    programs: Mapping[str, Program],
+    gone: Sequence[tuple[Cable, str]],
+) -> Action:
+    """Start one rank of an engine, workers before the head, once cables that go are `gone`."""
     program, head = programs[node], engine.nodes[0]
     last = ", the head last" if len(engine.nodes) > 1 else ""
     workers = {name: programs[name] for name in engine.nodes[1:]} if node == head else {}
@@ -318,6 +343,7 @@ def start(node: str, engine: Engine, programs: Mapping[str, Program]) -> Action:
         must.is_checked(node),
         must.has_room(node, engine),
         must.are_running(workers),
+        *(must.is_out(cable, end) for cable, end in gone),
     )
     return Action(
         (21,),
@@ -332,9 +358,14 @@ def start(node: str, engine: Engine, programs: Mapping[str, Program]) -> Action:
 
 def wait_for(engine: Engine, programs: Mapping[str, Program]) -> Action:
     """Wait until an engine serves."""
-    needs, then = (must.are_running(programs),), _serves(engine)
     return Action(
-        (22,), "wait until these serve", engine.nodes[0], needs, then, engine.load_seconds
+        (22,),
+        "wait until these serve",
+        engine.nodes[0],
+        (must.are_running(programs),),
+        _serves(engine),
+        engine.load_seconds,
+        is_needless=lambda now: now.serving.get(engine.group) == engine,
     )
 
 

@@ -120,6 +120,11 @@ def is_in(cable: Cable, end: str) -> Condition:
     return lambda now: "" if now.plugged.get(end) == cable else f"{cable} is not in {end}"
 
 
+def is_out(cable: Cable, end: str) -> Condition:
+    """A port no longer has this cable."""
+    return lambda now: f"{cable} is still in {end}" if now.plugged.get(end) == cable else ""
+
+
 def is_empty(end: str) -> Condition:
     """A port has no cable."""
     return lambda now: f"{now.plugged[end]} is in {end}" if end in now.plugged else ""

@@ -237,7 +237,8 @@ def _cables(change: Change) -> Iterator[Action]:
         yield do.plug(cable, ends, change.is_early(cable))
     for name in change.power_cycled:
         yield do.shut_down(name)
-        yield do.start_node(name)
+        own = [(cable, end) for cable, ends in change.plugs if name in cable.nodes for end in ends]
+        yield do.start_node(name, own)
 
 
 def _by_hand(change: Change) -> Iterator[Action]:
@@ -334,7 +335,9 @@ def _engines(change: Change) -> Iterator[Action]:
     for engine in change.starting:
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
         for name in (*engine.nodes[1:], engine.nodes[0]):
-            yield do.start(name, engine, programs)
+            own = [(cable, ends) for cable, ends in change.unplugs if name in cable.nodes]
+            gone = [(cable, end) for cable, ends in own for end in ends]
+            yield do.start(name, engine, programs, gone)
         yield do.wait_for(engine, programs)
     for engine in change.switched.values():
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
@@ -389,9 +392,9 @@ def _checks(change: Change) -> Iterator[Action]:
     }
     linked = {name: f for name, f in change.after.folders.items() if f.links}
     left = dict.fromkeys(name for name in linked if name in due)
-    for engine in change.after.engines:
+    for engine in sorted(change.after.engines, key=lambda engine: not engine.is_active):
         ranks = {name: linked[name] for name in engine.nodes if name in linked}
-        if len(ranks) > 1 and not due.isdisjoint(ranks):
+        if len(ranks) > 1 and not left.keys().isdisjoint(ranks):
             for name in ranks:
                 left.pop(name, None)
                 yield _check(change, name, engine.group, ranks)
@@ -403,8 +406,13 @@ def _checks(change: Change) -> Iterator[Action]:
 
 
 def _check(change: Change, name: str, group: str, peers: Mapping[str, Folder]) -> Action:
-    ends = [e for c in change.after.cables for e in c.ends if e.partition(":")[0] in peers]
-    return do.check_fabric(name, group, peers, ends, change.setups)
+    plugged = [
+        (cable, end)
+        for cable, ends in change.plugs
+        for end in ends
+        if not peers.keys().isdisjoint(cable.nodes)
+    ]
+    return do.check_fabric(name, group, peers, plugged, change.setups)
 
 
 def _is_same(old: Cable, new: Cable) -> bool:

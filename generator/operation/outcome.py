@@ -49,7 +49,8 @@ class Outage:
 class Outcome:
     """A plan that was carried out: its steps, outages, and the names that nobody answers to after.
 
-    `stopped` are the engines that stop, each with whether it runs again. `spread` are the names
+    `stopped` are the engines that stop, each with whether it runs again, `switched` those whose
+    turn ends, each with the one that runs instead. `spread` are the names
     that are answered at several addresses, of which one does not answer for a while.
     """
 
@@ -57,6 +58,7 @@ class Outcome:
     outages: tuple[Outage, ...]
     lost: tuple[str, ...]
     stopped: Mapping[str, bool]
+    switched: Mapping[str, str]
     spread: tuple[str, ...] = ()
 
     @property
@@ -72,7 +74,7 @@ class Outcome:
 
 def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
     """What the moments of a plan mean to people."""
-    view = _View(change)
+    view = View(change)
     first = view.answers(change.now)
     last = view.answers(moments[-1].after if moments else change.now)
     steps = tuple(_steps(view, first, last, moments))
@@ -81,21 +83,22 @@ def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
     known = {name: view.successors.get(name, name) for name in first}
     names = {name: new for name, new in known.items() if new in after}
     going_on = {engine.group for engine in change.after.engines if engine.is_active}
-    groups = [*(engine.group for engine in change.stopping), *change.switched]
+    stopped = [each.group for each in change.stopping if each.group not in change.switched]
     return Outcome(
         steps,
         tuple(dict.fromkeys(o for name, new in names.items() for o in _outages(name, new, steps))),
         lost,
-        {group: group in going_on for group in groups},
+        {group: group in going_on for group in stopped},
+        {group: engine.group for group, engine in change.switched.items()},
         tuple(name for name, found in first.items() if len({url for url, _ in found}) > 1),
     )
 
 
-class _View:
+class View:
     """Who answers to which name, as clients of the one bundle or the other see it."""
 
     def __init__(self, change: Change) -> None:
-        self.successors = dict(_successors(change))
+        self.successors = dict(successors(change))
         self._behind: dict[str, list[tuple[Desired, Door, Engine]]] = {}
         both = (*change.before.doors, *change.after.doors)
         self._nodes = {door.node for door in both if door.units}
@@ -131,11 +134,11 @@ class _View:
         return names & self._behind.keys()
 
 
-def _successors(change: Change) -> Iterator[tuple[str, str]]:
+def successors(change: Change) -> Iterator[tuple[str, str]]:
     """The names that nobody answers to any more, and what the same engine answers to then."""
-    after = {name for engine in change.after.engines for name in engine.names}
+    after = {name for door in change.after.doors for name in door.names}
     for engine in change.before.engines:
-        new = change.after.by_group.get(engine.group)
+        new = change.switched.get(engine.group) or change.after.by_group.get(engine.group)
         if new and new.is_active and engine.is_active:
             yield from ((name, new.names[0]) for name in engine.names if name not in after)
 
@@ -155,7 +158,7 @@ def _is_answered(now: Cluster, bundle: Desired, door: Door, known: Engine) -> bo
 
 
 def _steps(
-    view: _View,
+    view: View,
     first: Mapping[str, Answers],
     last: Mapping[str, Answers],
     moments: Sequence[Moment],

@@ -98,6 +98,8 @@ def _lacks(now: Cluster, after: Desired) -> Iterator[str]:
             yield f"{name} is not confirmed or not checked"
         if not has_links(node, folder) or node.name != folder.node:
             yield f"{name} has other links or another name"
+        needs = {need for program in folder.programs.values() for need in program.needs}
+        yield from (f"{name} lacks {need.kind} {need.name}" for need in needs - node.has)
         for unit, program in folder.programs.items():
             if unit not in waiting and not program.is_like(node.running.get(unit)):
                 yield f"{name} does not run {unit}"

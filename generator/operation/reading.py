@@ -175,6 +175,7 @@ def _service(unit: str, files: Files, known: Facts) -> Program:
         *(Need("kept", what, source=own) for what in kept if what),
     }
     activation = next(iter(files.values())).activation
+    # A firewall's rules stay over a boot.
     return Program(unit, reads, frozenset(needs), activation, boots=not activation.before)
 
 
@@ -260,14 +261,17 @@ def _doors(
         url = _first(known[node], "GATEWAY").partition(" ")[0] or _proxy(known[node])
         if units and url:
             fronted = True
-            names = dict.fromkeys(name for engine in engines for name in engine.names)
+            active = (engine for engine in engines if engine.is_active)
+            names = dict.fromkeys(name for engine in active for name in engine.names)
             groups = tuple(engine.group for engine in engines)
             script = own.get("opt/sparkgen/proxy.sh")
             drains = bool(script and "proxy.sh drain " in script.text)
             yield Door(url, node, units, groups, tuple(names), CLIENT_KEY, drains)
     for engine in () if fronted else engines:
         if engine.url:
-            yield Door(engine.url, engine.nodes[0], (), (engine.group,), engine.names, engine.key)
+            names = dict.fromkeys(engine.names if engine.is_active else ())
+            group = (engine.group,)
+            yield Door(engine.url, engine.nodes[0], (), group, tuple(names), engine.key)
 
 
 def _proxy(known: Facts) -> str:

@@ -1,5 +1,6 @@
 """The cluster in operation: nodes, cables, programs and their settings, and what clients see."""
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
@@ -55,8 +56,9 @@ class Program:
         return all(same(path, text, other.reads[path]) for path, text in self.reads.items())
 
     def mentions(self, word: str) -> bool:
-        """Whether it has been started with an address or a name."""
-        return any(word in text for text in self.reads.values())
+        """Whether it has been started with an address."""
+        whole = re.compile(rf"(?<![\w.]){re.escape(word)}(?![\w.])")
+        return any(whole.search(text) for text in self.reads.values())
 
 
 @record

@@ -89,6 +89,8 @@ def _notices(found: Outcome) -> Iterator[str]:
         yield f"{listed(again, 'and')} restart{'s' * (len(again) == 1)}"
     if gone:
         yield f"{listed(gone, 'and')} {'is' if len(gone) == 1 else 'are'} gone"
+    for group, other in found.switched.items():
+        yield f"{other} runs in place of {group} once it is loaded"
     if found.lost:
         yield f"nobody answers to {listed(found.lost, 'and')} any more"
     together: dict[Outage, list[str]] = {}
@@ -105,14 +107,24 @@ def _notices(found: Outcome) -> Iterator[str]:
 
 
 def _while(outage: Outage) -> str:
-    """`steps 3 to 6, for at most 23 min`."""
-    is_one = outage.first == outage.last
-    steps = f"step {outage.first}" if is_one else f"steps {outage.first} to {outage.last}"
+    """`steps 3 to 6, for at most 23 min and as long as step 4 takes`."""
     limit = f"for at most {minutes(outage.seconds)}" if outage.seconds else ""
-    more = f"as long as step{'s' * (len(outage.by_hand) > 1)} "
-    hand = f"{more}{listed(map(str, outage.by_hand), 'and')} take" if outage.by_hand else ""
-    hand += "s" * (len(outage.by_hand) == 1)
+    ends = "s" * (len(outage.by_hand) == 1)
+    hand = f"as long as {_numbered(outage.by_hand)} take{ends}" if outage.by_hand else ""
+    steps = _numbered(range(outage.first, outage.last + 1))
     return ", ".join(filter(None, [steps, " and ".join(filter(None, [limit, hand]))]))
+
+
+def _numbered(numbers: Sequence[int]) -> str:
+    """`step 3`, or `steps 3 to 6 and 9`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    words = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return f"step{'s' * (len(numbers) > 1)} {listed(words, 'and')}"
 
 
 def minutes(seconds: int) -> str:
@@ -137,24 +149,31 @@ class Before:
     rebuilt: Tree | None = None
 
 
-def review(site: Site, after: Tree, before: Before) -> Review:
-    """Review what it means for a bundle to become `after`, the bundle of `site`."""
+def change_of(site: Site, after: Tree, before: Before) -> Change:
+    """What a plan is made for: both bundles, the first under the new names of its nodes."""
     names = renamed(addresses(site), _addresses(before.bundle))
     tree = _under_new_names(before.bundle.tree, names)
     members = [names.get(name, name) for name in before.bundle.nodes]
     new = tuple(node.name for node in site.nodes)
     hosts = {new_name: name for name, new_name in names.items()}
-    old_cables = _renamed_cables(_cables_of(before), names)
-    found = changes(tree, after)
-    by_node, rest = _by_node(found, [*new, *members])
-    change = Change(
-        desired(_as_now(tree, after), members, old_cables),
+    by_node, _ = _by_node(changes(tree, after), [*new, *members])
+    return Change(
+        desired(_as_now(tree, after), members, _renamed_cables(_cables_of(before), names)),
         desired(after, new, _site_cables(site)),
         hosts,
         {name for name in new if by_node[name] or name in hosts},
         tuple(_preparations(site, before, tree)),
         lambda name, need: had(tree, name, need),
     )
+
+
+def review(site: Site, after: Tree, before: Before) -> Review:
+    """Review what it means for a bundle to become `after`, the bundle of `site`."""
+    change = change_of(site, after, before)
+    names = {was: name for name, was in change.hosts.items()}
+    tree = _under_new_names(before.bundle.tree, names)
+    found = changes(tree, after)
+    by_node, rest = _by_node(found, [*change.after.folders, *change.before.folders])
     result = outcome(change, plan(change))
     return Review(
         name=site.name,
@@ -167,7 +186,7 @@ def review(site: Site, after: Tree, before: Before) -> Review:
         outcome=result,
         headroom=_headroom(before.site, site),
         bars=_bars(before.site, site),
-        clients=(*told(change, result), *pages(_pages(tree), _pages(after))),
+        clients=tuple(dict.fromkeys([*told(change, result), *pages(_pages(tree), _pages(after))])),
         upgrade=upgrade(before.bundle, before.rebuilt, found),
         served=bool(change.now.serving),
         serves=any(engine.is_active for engine in change.after.engines),

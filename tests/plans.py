@@ -1,0 +1,334 @@
+"""Plans for random changes of random sites, each carried out in the model and taken apart.
+
+    python tests/plans.py [--count 5000] [--seed 0]    random edits, one after the other
+    python tests/plans.py --pairs                      from each golden site to each other one
+
+Run from the root of a checkout, with PYTHONPATH=.:tests. Every plan must reach its end, and fail
+without any of its steps.
+"""
+
+import argparse
+import copy
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, permutations
+from typing import Any
+
+from random_sites import random_site, served
+
+from generator.bundle.committed import Committed
+from generator.bundle.render import render
+from generator.bundle.tree import Tree
+from generator.operation.actions import Action
+from generator.operation.needed import Change
+from generator.operation.outcome import Outcome, View, outcome, successors
+from generator.operation.plan import Moment, PlanError, carried_out, plan, unreached
+from generator.pipeline import read_site
+from generator.records import record
+from generator.resources import ROOT
+from generator.review.impact import Before, change_of
+from generator.site import Site
+from generator.sitefile.beside import Beside, nothing_beside
+from generator.sitefile.disk import beside
+
+
+@record
+class Built:
+    """A site and its bundle."""
+
+    site: Site
+    tree: Tree
+
+    @property
+    def before(self) -> Before:
+        """The bundle as something to compare with, whose site is not known."""
+        cables = tuple((str(cable.a), str(cable.b)) for cable in self.site.cables)
+        nodes = tuple(node.name for node in self.site.nodes)
+        return Before("before", self.site.name, Committed(self.tree, nodes, cables))
+
+
+@record
+class Plan:
+    """A change, the plan for it, and what it means to people."""
+
+    change: Change
+    moments: list[Moment]
+    outcome: Outcome
+
+
+def built(text: str, files: Beside = nothing_beside) -> Built | None:
+    """A site file with its bundle; None if the site has errors."""
+    site = read_site("site.yaml", text.encode(), files).site
+    return Built(site, render(site, "")) if site else None
+
+
+def planned(before: Built, after: Built) -> Plan:
+    """The plan from one to the other."""
+    change = change_of(after.site, after.tree, before.before)
+    moments = plan(change)
+    return Plan(change, moments, outcome(change, moments))
+
+
+def faults(found: Plan) -> Iterator[str]:
+    """Steps that a plan could leave out, and what people are told that is not so."""
+    steps = steps_of(found)
+    for index, step in enumerate(steps):
+        if not is_refused(found.change, [*steps[:index], *steps[index + 1 :]]):
+            yield f"not needed: {step[0].title}: {step[0].node}"
+    told = {outage.name for outage in found.outcome.outages} | {*found.outcome.lost}
+    called = dict(successors(found.change))
+    for name in {name for step in found.outcome.steps for name in step.down}:
+        if name not in told and called.get(name) not in told:
+            yield f"nobody is told that {name} is not answered"
+    now = found.moments[-1].after if found.moments else found.change.now
+    for name, answers in View(found.change).answers(now).items():
+        urls = {door.url for door in found.change.after.doors if name in door.names}
+        active = [e for e in found.change.after.engines if e.is_active and name in e.names]
+        if active and urls and not answers:
+            yield f"{name} is told to be at {urls}, where nothing answers"
+
+
+def steps_of(found: Plan) -> list[list[Action]]:
+    """The actions that people are told as one step."""
+    actions = (moment.action for moment in found.moments)
+    return [list(own) for _, own in groupby(actions, lambda action: action.title)]
+
+
+def swaps(found: Plan) -> tuple[int, int]:
+    """How many pairs of neighbouring steps the model takes in the other order too, and refuses."""
+    steps = steps_of(found)
+    refused = [
+        is_refused(found.change, [*steps[:i], steps[i + 1], steps[i], *steps[i + 2 :]])
+        for i in range(len(steps) - 1)
+    ]
+    return refused.count(False), refused.count(True)
+
+
+def is_refused(change: Change, steps: Sequence[Sequence[Action]], *, is_end: bool = True) -> bool:
+    """Whether the model refuses steps, or does not get to where the change leads."""
+    try:
+        now = carried_out(change.now, (action for step in steps for action in step))
+    except PlanError:
+        return True
+    return is_end and bool(unreached(now, change.after))
+
+
+# Random edits of a site, as a site file has it.
+
+Data = dict[str, Any]
+Edit = Callable[[Data, random.Random], None]
+
+
+def edited(data: Data, rng: random.Random) -> tuple[str, Data]:
+    """A site after one to three random edits, and what they are called."""
+    after = copy.deepcopy(data)
+    chosen = rng.sample(EDITS, rng.choice((1, 1, 1, 2, 3)))
+    for edit in chosen:
+        edit(after, rng)
+    return ", ".join(edit.__name__ for edit in chosen), after
+
+
+def service(data: Data, rng: random.Random) -> None:
+    """One service more, or one less."""
+    name = rng.choice(("firewall", "guard", "monitoring", "ssh", "web_ui", "power", "ansible"))
+    value = {"clock_mhz": rng.choice((1800, 2100))} if name == "power" else True
+    if data["services"].pop(name, None) is None:
+        data["services"][name] = value
+
+
+def gateway(data: Data, rng: random.Random) -> None:
+    """The gateway comes, moves or goes."""
+    node = rng.choice(data["nodes"])["name"]
+    if "gateway" in data["services"] and rng.random() < 0.4:
+        del data["services"]["gateway"]
+    else:
+        data["services"]["gateway"] = {"node": node}
+        for group in data["groups"]:
+            for each in (group, *group.get("alternatives", ())):
+                each.get("engine", {}).pop("bind", None)
+
+
+def node_name(data: Data, rng: random.Random) -> None:
+    """A node is called something else."""
+    old = rng.choice(data["nodes"])["name"]
+    text = json.dumps(data).replace(f'"{old}"', f'"{old}x"').replace(f'"{old}:', f'"{old}x:')
+    data.clear()
+    data.update(json.loads(text))
+
+
+def address(data: Data, rng: random.Random) -> None:
+    """A node has another management address."""
+    rng.choice(data["nodes"])["management"] = {"address": f"10.0.0.{rng.randint(60, 200)}/24"}
+
+
+def login(data: Data, rng: random.Random) -> None:
+    """People log in under another name."""
+    data["user"] = rng.choice(("ops", "nvidia", "lab"))
+
+
+def title(data: Data, rng: random.Random) -> None:
+    """The site is called something else."""
+    data["name"] = rng.choice(("lab", "rack", "room"))
+
+
+def group_gone(data: Data, rng: random.Random) -> None:
+    """A group goes, and its nodes with it or not."""
+    if len(data["groups"]) > 1:
+        gone = data["groups"].pop(rng.randrange(len(data["groups"])))
+        others = {node for group in data["groups"] for node in group["nodes"]}
+        if rng.random() < 0.5:
+            left = {*gone["nodes"]} - others
+            data["nodes"] = [node for node in data["nodes"] if node["name"] not in left]
+            data["cabling"] = [
+                cable
+                for cable in data.get("cabling", ())
+                if not left & {end.partition(":")[0] for end in cable["endpoints"]}
+            ]
+
+
+def group_added(data: Data, rng: random.Random) -> None:
+    """A node with a group of its own."""
+    number = len(data["nodes"]) + rng.randint(20, 40)
+    data["nodes"].append({"name": f"m{number}", "management": {"address": f"10.0.0.{number}/24"}})
+    group = {"name": f"h{number}", "nodes": [f"m{number}"], **served(1, rng)}
+    data["groups"].append(group)
+
+
+def group_split(data: Data, rng: random.Random) -> None:
+    """A pair becomes two nodes with an engine each, or two nodes change places."""
+    group = rng.choice(data["groups"])
+    if len(group["nodes"]) == 2 and "alternatives" not in group:
+        first, second = group["nodes"]
+        group.pop("like", None)
+        group.update(served(1, rng), nodes=[first])
+        data["groups"].append({"name": f"{group['name']}b", "nodes": [second], **served(1, rng)})
+
+
+def head(data: Data, rng: random.Random) -> None:
+    """Another node of a group is its head."""
+    rng.choice(data["groups"])["nodes"].reverse()
+
+
+def trade(data: Data, rng: random.Random) -> None:
+    """Two groups of the same size have each other's nodes."""
+    one, other = rng.choice(data["groups"]), rng.choice(data["groups"])
+    if len(one["nodes"]) == len(other["nodes"]):
+        one["nodes"], other["nodes"] = other["nodes"], one["nodes"]
+
+
+def engine(data: Data, rng: random.Random) -> None:
+    """Another engine, model or setting."""
+    group = rng.choice(data["groups"])
+    if "engine" in group and "shared" not in group["nodes"]:
+        group.update(served(len(group["nodes"]), rng))
+    elif "engine" in group:
+        group["model"]["context_length"] = rng.choice((2048, 4096))
+
+
+def name(data: Data, rng: random.Random) -> None:
+    """A model answers to another name, or to one more."""
+    group = rng.choice(data["groups"])
+    if "model" in group:
+        group["model"]["served_name"] = rng.choice(("chat", "code", f"of-{group['name']}"))
+
+
+def secret(data: Data, rng: random.Random) -> None:
+    """An engine needs a secret, or needs it no more."""
+    group = rng.choice(data["groups"])
+    if "engine" in group and group["engine"].pop("secrets", None) is None:
+        group["engine"]["secrets"] = ["HF_TOKEN"]
+
+
+def turn(data: Data, rng: random.Random) -> None:
+    """Another alternative has its turn, or alternatives go."""
+    for group in data["groups"]:
+        if others := group.get("alternatives"):
+            group["active"] = rng.choice([group["name"], *(each["name"] for each in others)])
+            if rng.random() < 0.2:
+                del group["alternatives"]
+                group["active"] = group["name"]
+
+
+def fabric(data: Data, rng: random.Random) -> None:
+    """Other subnets, another MTU, or another cabling."""
+    kind = data["topology"]["kind"]
+    change = rng.choice(("pool", "mtu", "cables", "ports"))
+    cables = data.get("cabling", [])
+    if change == "pool":
+        data["topology"]["subnet_pool"] = f"10.{rng.randint(110, 120)}.0.0/16"
+    elif change == "mtu" and kind == "switch":
+        data["topology"]["mtu"] = rng.choice((1500, 9000))
+    elif change == "cables" and len(cables) > 1:
+        one, other = rng.sample(cables, 2)
+        one["endpoints"][1], other["endpoints"][1] = other["endpoints"][1], one["endpoints"][1]
+    elif cables:
+        ends = rng.choice(cables)["endpoints"]
+        ends[:] = [end.replace(":p0", ":p1") if rng.random() < 0.5 else end for end in ends]
+
+
+EDITS: Sequence[Edit] = (
+    *(service, gateway, node_name, address, login, title, group_gone, group_added, group_split),
+    *(head, trade, engine, name, secret, turn, fabric),
+)
+
+
+def random_plans(seed: int, count: int) -> Iterator[tuple[str, Built, Built]]:
+    """Random edits, each of the site before it; a new site after a dozen."""
+    rng = random.Random(seed)
+    made = 0
+    while made < count:
+        data = random_site(rng)
+        old = built(json.dumps(data))
+        for _ in range(12):
+            what, after = edited(data, rng)
+            new = built(json.dumps(after))
+            if old and new and made < count:
+                yield f"seed {seed}, {made}: {what}", old, new
+                made += 1
+                data, old = after, new
+
+
+def golden() -> Iterator[tuple[str, Built]]:
+    """The golden sites and the example sites, by name."""
+    for path in (*ROOT.glob("tests/golden/*/site.yaml"), *ROOT.glob("sites/*.yaml")):
+        if found := built(path.read_text(), beside(path)):
+            yield f"{path.parent.name}/{path.stem}", found
+
+
+def main() -> int:
+    """The number of plans with a fault, at most 1."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--pairs", action="store_true")
+    options = parser.parse_args()
+    if options.pairs:
+        sites = list(golden())
+        cases = ((f"{a} to {b}", one, other) for (a, one), (b, other) in permutations(sites, 2))
+    else:
+        cases = random_plans(options.seed, options.count)
+    plans = wrong = steps = taken = refused = 0
+    for what, before, after in cases:
+        plans += 1
+        try:
+            found = planned(before, after)
+        except PlanError as error:
+            complaints = [str(error)]
+        else:
+            complaints = list(faults(found))
+            steps += len(found.outcome.steps)
+            taken, refused = (a + b for a, b in zip((taken, refused), swaps(found), strict=True))
+        wrong += bool(complaints)
+        for complaint in complaints[:3]:
+            print(f"{what}: {complaint[:400]}")
+    print(
+        f"{plans} plans of {steps} steps, {wrong} with faults; none goes without any of its steps"
+    )
+    print(f"neighbours swapped: {refused} refused, {taken} taken")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,274 @@
+"""Plans: for random changes, between golden sites, and a table of every kind of change.
+
+A plan is carried out in a model of the cluster as it is made. Here each is taken apart: the model
+has to refuse it without any of its steps. [changes.md](changes.md) has one change of each kind,
+with what people are told.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from plans import Built, Plan, built, faults, golden, planned, random_plans, swaps
+from racks import ring_text, site_text
+
+from generator.bundle.tree import Tree
+from generator.operation.outcome import View
+from generator.records import replace
+from generator.resources import ROOT
+from generator.review.impact import Review, review
+
+TABLE = Path(__file__).with_name("changes.md")
+SOME = 12
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_changes(seed: int) -> None:
+    """As `python tests/plans.py` does for thousands."""
+    refused = 0
+    for what, before, after in random_plans(1000 + seed, SOME):
+        found = planned(before, after)
+        assert not list(faults(found)), what
+        refused += swaps(found)[1]
+    assert refused, "no two steps ever depend on each other"
+
+
+def test_from_one_golden_site_to_another() -> None:
+    """Sites that have nothing in common but the names of nodes; `--pairs` takes all of them."""
+    sites = list(golden())
+    for index, (name, before) in enumerate(sites):
+        other, after = sites[(index * 7 + 3) % len(sites)]
+        if name != other:
+            assert not list(faults(planned(before, after))), f"{name} to {other}"
+
+
+# Every kind of change
+
+
+def replaced(*pairs: tuple[str, str]) -> Callable[[str], str]:
+    """An edit of a site file."""
+
+    def edit(text: str) -> str:
+        for old, new in pairs:
+            assert old in text, old
+            text = text.replace(old, new)
+        return text
+
+    return edit
+
+
+def case(name: str) -> str:
+    return (ROOT / f"tests/golden/{name}/site.yaml").read_text()
+
+
+def services(text: str) -> tuple[str, str]:
+    """Services of a site that has none."""
+    return "engine:\n", f"services: {{{text}}}\nengine:\n"
+
+
+def groups(*declared: str) -> str:
+    """Three nodes on a switch with groups, each with the name that it serves and its nodes."""
+    nodes = "".join(
+        f"  - {{name: n{n}, management: {{address: 10.0.0.{n}/24}}}}\n" for n in (1, 2, 3)
+    )
+    cables = "".join(f"  - endpoints: [n{n}:p0, rack:{n}]\n" for n in (1, 2, 3))
+    listed = "".join(map(group, declared))
+    return (
+        f"version: 1\nname: lab\nnodes:\n{nodes}cabling:\n{cables}"
+        f"topology: {{kind: switch}}\ngroups:\n{listed}"
+    )
+
+
+def group(declared: str) -> str:
+    name, served, *nodes = declared.split()
+    return (
+        f"  - name: {name}\n    nodes: [{', '.join(nodes)}]\n"
+        f"    model: {{name: gpt-oss-20b, context_length: 8192, served_name: {served}}}\n"
+        "    engine: {name: vllm, version: 0.33.0, image: 'vllm/vllm-openai:v0.33.0', "
+        f"parallel: {{pipeline: {len(nodes)}}}}}\n"
+    )
+
+
+def upgraded(tree: Tree) -> Tree:
+    """A bundle as an earlier version might have built it: other scripts, other health checks."""
+    scripts = ("/health.py", "/verify.py", "/launch.sh")
+    return {
+        path: replace(file, text=f"{file.text}true\n") if path.endswith(scripts) else file
+        for path, file in tree.items()
+    }
+
+
+class Kind(NamedTuple):
+    """A change: a site file, and how it is edited or, for an upgrade, what was built before."""
+
+    base: str
+    edit: Callable[[str], str] = str
+    was: Callable[[Tree], Tree] | None = None
+
+
+PAIR, RING = site_text(), ring_text(3)
+GATEWAY, TURNS = case("groups-gateway"), case("groups-alternatives")
+VLLM = "  name: vllm\n  version: 0.33.0\n  image: vllm/vllm-openai:v0.33.0\n"
+SGLANG = "  name: sglang\n  version: 0.5.23\n  image: lmsysorg/sglang:v0.5.23-cu130\n"
+KINDS: Mapping[str, Kind] = {
+    "a service is added": Kind(PAIR, replaced(services("web_ui: true, guard: true"))),
+    "a service is removed": Kind(
+        replaced(services("web_ui: true, guard: true"))(PAIR), lambda text: PAIR
+    ),
+    "the gateway is added": Kind(
+        re.sub(r"  (gateway|web_ui): .*\n", "", GATEWAY), lambda text: GATEWAY
+    ),
+    "the gateway moves": Kind(GATEWAY, replaced(("{node: spark5}", "{node: spark1}"))),
+    "the gateway is removed": Kind(
+        GATEWAY, lambda text: re.sub(r"  (gateway|web_ui): .*\n", "", text)
+    ),
+    "a proxy is added": Kind(
+        PAIR,
+        replaced(services("proxy: true"), ("  parallel", "  secrets: [VLLM_API_KEY]\n  parallel")),
+    ),
+    "a node is added": Kind(PAIR, lambda text: site_text(3)),
+    "a node is removed": Kind(site_text(3), lambda text: PAIR),
+    "a node is renamed": Kind(PAIR, replaced(("spark2", "anna"))),
+    "a node is replaced": Kind(
+        PAIR, replaced(("spark2", "spark9"), ("10.0.0.2/16", "10.0.0.9/16"))
+    ),
+    "a ring grows": Kind(RING, lambda text: ring_text(4)),
+    "the head is swapped": Kind(
+        groups("a chat n1 n2", "b code n3"), replaced(("nodes: [n1, n2]", "nodes: [n2, n1]"))
+    ),
+    "a cable moves": Kind(PAIR, replaced(("rack:2.0", "rack:7.0"))),
+    "a ring is turned": Kind(RING, replaced(("p0,", "X"), ("p1]", "p0]"), ("X", "p1,"))),
+    "the pool of subnets": Kind(
+        PAIR, replaced(("{kind: switch}", "{kind: switch, subnet_pool: 10.77.0.0/16}"))
+    ),
+    "the MTU": Kind(PAIR, replaced(("{kind: switch}", "{kind: switch, mtu: 9000}"))),
+    "a management address": Kind(RING, replaced(("10.0.0.2/24", "10.0.0.42/24"))),
+    "the login": Kind(PAIR, replaced(("name: lab\n", "name: lab\nuser: ops\n"))),
+    "the site is renamed": Kind(PAIR, replaced(("name: lab\n", "name: rack\n"))),
+    "the served name": Kind(
+        PAIR, replaced(("context_length", "served_name: assistant, context_length"))
+    ),
+    "the model": Kind(PAIR, replaced(("gpt-oss-120b", "gpt-oss-20b"))),
+    "the context": Kind(PAIR, replaced(("8192", "16384"))),
+    "the engine's version": Kind(PAIR, replaced(("0.33.0", "0.32.0"))),
+    "another engine": Kind(PAIR, replaced((VLLM, SGLANG))),
+    "a group is split": Kind(
+        groups("a chat n1 n2", "b code n3"),
+        lambda text: groups("a chat n1", "c chat n2", "b code n3"),
+    ),
+    "groups are merged": Kind(
+        groups("a chat n1", "c chat n2", "b code n3"),
+        lambda text: groups("a chat n1 n2", "b code n3"),
+    ),
+    "one of two replicas": Kind(
+        groups("a chat n1", "c chat n2", "b code n3"),
+        replaced(
+            (
+                "n2]\n    model: {name: gpt-oss-20b, context_length: 8192",
+                "n2]\n    model: {name: gpt-oss-20b, context_length: 4096",
+            )
+        ),
+    ),
+    "a group moves to a free node": Kind(
+        groups("a chat n1", "b code n3"), replaced(("nodes: [n1]", "nodes: [n2]"))
+    ),
+    "another alternative": Kind(
+        TURNS, replaced(("  - name: chat\n", "  - name: chat\n    active: coder\n"))
+    ),
+    "secrets are added": Kind(PAIR, replaced(("  parallel", "  secrets: [HF_TOKEN]\n  parallel"))),
+    "a firewall is added": Kind(PAIR, replaced(services("firewall: true"))),
+    "a firewall is removed": Kind(replaced(services("firewall: true"))(PAIR), lambda text: PAIR),
+    "files of one's own": Kind(
+        PAIR,
+        replaced(
+            (
+                "  parallel",
+                "  files: [{path: /srv/chat.jinja, target: /opt/chat.jinja}]\n"
+                "  args: {chat-template: /opt/chat.jinja}\n  parallel",
+            )
+        ),
+    ),
+    "an upgrade of sparkgen": Kind(PAIR, str, upgraded),
+}
+
+
+def sides(kind: Kind) -> tuple[Built, Built]:
+    """The bundle before and after a change."""
+    before, after = built(kind.base), built(kind.edit(kind.base))
+    assert before
+    assert after
+    return Built(before.site, kind.was(before.tree)) if kind.was else before, after
+
+
+def simulated(found: Plan) -> dict[str, int]:
+    """How long nobody answers to each name that is answered before and after, step by step.
+
+    Each step takes its limit, and what people do takes no time. A name that goes is called what the
+    same engine answers to then.
+    """
+    view, seconds = View(found.change), dict[str, int]()
+    last = view.answers(found.moments[-1].after) if found.moments else {}
+    title, worst = "", 0
+    for moment in found.moments:
+        is_new, title = moment.action.title != title, moment.action.title
+        limit = moment.action.seconds or 0
+        more = limit if is_new else max(0, limit - worst)
+        worst = limit if is_new else max(worst, limit)
+        for name, found_now in view.answers(moment.during).items():
+            if not found_now and last[name] and view.answers(found.change.now, [name])[name]:
+                seconds[name] = seconds.get(name, 0) + more
+    called = {name: view.successors.get(name, name) for name in seconds}
+    return {called[name]: time for name, time in seconds.items()}
+
+
+def shown(name: str, found: Review, times: Mapping[str, int]) -> Iterator[str]:
+    """A change as a person reads it."""
+    yield f"## {name[0].upper()}{name[1:]}\n"
+    yield f"Told: {found.downtime}.\n"
+    if times:
+        yield "Simulated: " + ", ".join(f"{n} {s} s" for n, s in times.items()) + ".\n"
+    yield from (f"- Clients: {told}" for told in found.clients)
+    yield from ([""] if found.clients else [])
+    if found.upgrade:
+        yield f"{found.upgrade}.\n"
+        yield from (f"- {e.version}: {e.text[:60]}... {e.files}" for e in found.upgrade.entries[:2])
+        yield ""
+    for number, step in enumerate(found.order, 1):
+        down = f" (down: {', '.join(step.down)})" if step.down else ""
+        yield f"{number}. {step}{down}"
+    yield ""
+
+
+@pytest.fixture(scope="module")
+def changes() -> dict[str, tuple[Review, Plan]]:
+    """The review of each kind of change, and its plan."""
+    made = {}
+    for name, kind in KINDS.items():
+        before, after = sides(kind)
+        bundle = replace(before.before.bundle, generator="sparkgen 0.2.0" if kind.was else "")
+        old = replace(before.before, bundle=bundle, rebuilt=after.tree)
+        made[name] = review(after.site, after.tree, old), planned(before, after)
+    return made
+
+
+@pytest.mark.golden
+def test_every_kind_of_change(
+    changes: dict[str, tuple[Review, Plan]], request: pytest.FixtureRequest
+) -> None:
+    lines = ["# Changes, and what `sparkgen diff` says of them\n"]
+    for name, (found, plan) in changes.items():
+        lines += shown(name, found, simulated(plan))
+    text = "\n".join(lines)
+    if request.config.getoption("update_golden"):
+        TABLE.write_text(text)
+    assert TABLE.read_text() == text, "meant? pytest --update-golden tests/test_plans.py"
+
+
+def test_nobody_waits_longer_than_is_told(changes: dict[str, tuple[Review, Plan]]) -> None:
+    for name, (found, plan) in changes.items():
+        assert not list(faults(plan)), name
+        for served, seconds in simulated(plan).items():
+            told = [outage.seconds for outage in found.outcome.outages if outage.name == served]
+            assert seconds <= sum(told), (name, served)
