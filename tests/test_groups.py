@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-import yaml
 from bundles import IN_GROUPS, NodeFolder, on_node
 from random_sites import random_site
 from stand_ins import StandIns
