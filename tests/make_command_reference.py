@@ -151,7 +151,7 @@ request, with identical nodes folded into one; at 65,000 characters it is cut, a
 | `order[]` | what to do, each `step` with its `nodes` in order; the limit of its `seconds`, or `null`; the names in `down`, which nobody answers to meanwhile, and in `alone`, which one engine alone answers to |
 """,
     "fit": """\
-The answer is one of four: fits, may not fit, does not fit, or unknown, with what is missing. `--compare` shows
+The answer is one of four: fits, can't tell, does not fit, or unknown, with what is missing. `--compare` shows
 other tensor and pipeline sizes, one node fewer and one more, a KV cache in 8 bits, and other checkpoints of the
 same model. `--measured` reads what vLLM, SGLang, TensorRT-LLM or llama.cpp printed at its start (llama.cpp only
 with `args: {log-verbosity: 4}`), and shows weights, graphs and room for the KV cache beside the prediction. If engines share nodes, the last table, in JSON
