@@ -85,6 +85,54 @@ def test_clean_nodes_are_as_the_site_says(path: Path, sparkgen: Command, tmp_pat
     assert (outcome.code, outcome.out.splitlines()) == (0, lines)
 
 
+@pytest.mark.parametrize("path", [*CLEAN, PATH], ids=lambda path: path.parent.name)
+def test_site_comes_back_from_its_nodes(path: Path, sparkgen: Command, tmp_path: Path) -> None:
+    archives = [node.capture(tmp_path) for node in clean(valid_file(path))]
+    outcome = sparkgen("import", *archives, "-o", "again.yaml", cwd=tmp_path)
+    assert (
+        outcome.out
+        == "again.yaml is written, as it was: nothing has changed since it was installed\n"
+    )
+    assert (tmp_path / "again.yaml").read_text() == path.read_text()
+
+
+def test_site_comes_back_with_what_has_changed(sparkgen: Command, tmp_path: Path) -> None:
+    """Also what one node was given later, and a comment that is not ASCII."""
+    text = PATH.read_text().replace("\n", "\n# Köln, Südstadt\n", 1)
+    (tmp_path / "pair.yaml").write_text(text)
+    first, second = clean(valid_file(tmp_path / "pair.yaml"))
+    older = {**second.files, "etc/sparkgen/bundle/site.yaml": text.replace("Köln", "Bonn")}
+    first = DRIFTS["command"][0](first)
+    archives = [first.capture(tmp_path), replace(second, files=older).capture(tmp_path)]
+    outcome = sparkgen("import", *archives, cwd=tmp_path)
+    assert (outcome.code, outcome.out) == (0, text)
+    lines = [line for line in outcome.err.splitlines() if line.startswith("changed since: ")]
+    assert "changed since: +# Bonn, Südstadt" in lines
+    assert any(line.startswith("changed since: SG868: spark1: the engine runs") for line in lines)
+
+
+def test_site_comes_back_from_its_bundle(sparkgen: Command, tmp_path: Path) -> None:
+    """With its base and its lock, although the site file is lost."""
+    (tmp_path / "base.yaml").write_text("user: ops\n")
+    (tmp_path / "lab.yaml").write_text("extends: base.yaml\n" + PATH.read_text())
+    lock = "version: 1\nmodels:\n" + LOCKED
+    (tmp_path / "lab.lock.yaml").write_text(lock)
+    kept = {path.name: path.read_text() for path in tmp_path.glob("*.yaml")}
+    assert sparkgen("build", "lab.yaml", cwd=tmp_path).code == 0
+    for name in kept:
+        (tmp_path / name).unlink()
+    outcome = sparkgen("import", "out/pair-qwen3-235b", "-o", "lab.yaml", cwd=tmp_path)
+    assert outcome.code == 0
+    assert {path.name: path.read_text() for path in tmp_path.glob("*.yaml")} == kept
+    assert sparkgen("check", "lab.yaml", cwd=tmp_path).code == 0
+    (tmp_path / "out/pair-qwen3-235b/spark1/etc/nccl.conf").write_text("NCCL_DEBUG=INFO\n")
+    changed = sparkgen("import", "out/pair-qwen3-235b", cwd=tmp_path)
+    assert "changed since: SG803: out/pair-qwen3-235b/spark1/etc/nccl.conf" in changed.err
+
+
+LOCKED = f"  - {{source: Qwen/Qwen3-235B-A22B-GPTQ-Int4, revision: main, commit: {'e5' * 20}}}\n"
+
+
 def test_what_a_user_cannot_read_is_not_called_fine(tmp_path: Path) -> None:
     """Without root, ufw and netplan's files say nothing; nor does a Docker that refuses."""
     valid = valid_file(SERVICES)

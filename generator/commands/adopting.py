@@ -1,7 +1,7 @@
 """Shared by the commands that read captures and other people's files."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -52,6 +52,14 @@ def found(inputs: Iterable[str], form: str) -> Found:
     except CaptureError as error:
         _refuse(given[-1].name, error, form)
     raise AssertionError
+
+
+def given_captures(inputs: Sequence[str], form: str) -> list[Capture]:
+    """The captures, if the inputs are nothing else; none otherwise."""
+    paths = [Path(name) for name in inputs]
+    if not all(path.is_file() and _bytes(path).startswith(b"\x1f\x8b") for path in paths):
+        return []
+    return captures_of(paths, form)
 
 
 def captures_of(paths: Iterable[Path], form: str) -> list[Capture]:

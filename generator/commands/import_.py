@@ -15,6 +15,7 @@ from generator.adoption.found import End
 from generator.commands import completion
 from generator.commands.adopting import INPUTS, found, site_name
 from generator.commands.options import DATA_FORM, INVALID, QUIET
+from generator.commands.recorded import import_recorded
 from generator.commands.sites import fail, publish, tell
 from generator.diagnostics import has_errors, visible
 from generator.sitefile.beside import nothing_beside
@@ -68,11 +69,14 @@ def command(
     NetworkManager or networkd, the output of 'ip addr' and ibdev2netdev, nccl.conf, Compose, a
     docker run line, a script that sets up a node or starts an engine, a unit, a recipe of sparkrun
     or spark-vllm-docker with its .env, or NVIDIA's cluster JSON. NODE= names the node that it is
-    from. What no file states is guessed and marked; what the format can't express is listed at the
-    end. It never overwrites a file.
+    from. Nodes that sparkgen has installed, and a bundle's folder, give back their own site file,
+    and what has changed since. What no file states is guessed and marked; what the format can't
+    express is listed at the end. It never overwrites a file.
     """
     if file and file.exists():
         fail(f"{file} is there already; import never overwrites a site file")
+    if not cables and name is None and import_recorded(inputs, file, quiet, form):
+        return
     near = beside(file) if file else nothing_beside
     given = found(inputs, form)
     adopted = adopt(given, site_name(name, file), str(file or "mine.yaml"), cables, near)

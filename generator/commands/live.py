@@ -49,7 +49,7 @@ def check_nodes(paths: Sequence[Path], quiet: bool, form: str) -> None:
         if node.name not in absent
     }
     if form in TEXTUAL:
-        for line in _lines(found):
+        for line in lines(found):
             click.echo(line, err=form != "text")
         lacking = [
             f"{name}: not captured: {what}" for name in uncompared for what in uncompared[name]
@@ -90,7 +90,8 @@ def _verdict(found: Sequence[Remark]) -> str:
 _UNRESTARTED = "applied, not restarted"
 
 
-def _lines(found: Sequence[Remark]) -> list[str]:
+def lines(found: Sequence[Remark]) -> list[str]:
+    """The remarks as text, one per line."""
     return [
         f"{remark.rule}: {plain(remark.message)}; {plain(remark.help)}"
         if remark.help

@@ -1,0 +1,90 @@
+"""The part of `import` that is about sparkgen's own bundles: the site comes back as it was."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from generator.bundle.output import compare, contents
+from generator.bundle.render import render
+from generator.capture import Capture
+from generator.commands.adopting import given_captures
+from generator.commands.bundles import disk
+from generator.commands.live import lines
+from generator.commands.sites import fail, publish, tell
+from generator.diagnostics import visible
+from generator.drift import drift, missing
+from generator.drift.recorded import of_bundle, of_captures
+from generator.pipeline import Reading
+from generator.reports import drift as of_disk
+from generator.site.places import BASE_TEXT, LOCK_TEXT, SITE_TEXT
+from generator.sitefile.beside import nothing_beside
+from generator.sitefile.disk import beside
+from generator.sitefile.lock import lock_name
+
+
+def import_recorded(inputs: Sequence[str], file: Path | None, quiet: bool, form: str) -> bool:
+    """Whether the inputs keep the text of their site, which is then written."""
+    folder = Path(inputs[0])
+    captures: list[Capture] = []
+    if len(inputs) == 1 and folder.is_dir():
+        with disk():
+            found = of_bundle({path: data for path, (data, _) in contents(folder).items()})
+        if found is None:
+            fail(f"{folder} has no text of its site: name the files of its nodes")
+    else:
+        captures = given_captures(inputs, form)
+        found = of_captures(captures)
+    if found is None:
+        return False
+    reading = found.read(str(file or "mine.yaml"), beside(file) if file else nothing_beside)
+    if file:
+        _write(file, found.texts, reading)
+    changed = [
+        *found.others,
+        *(_changed(reading, captures) if captures else _edited(reading, folder)),
+    ]
+    if form == "json":
+        rest = {"file": str(file) if file else None, "text": found.texts[SITE_TEXT]}
+        publish(form, [(reading, reading.findings)], rest={**rest, "changed": changed})
+        return True
+    if file is None:
+        click.echo(found.texts[SITE_TEXT], nl=False)
+    tell(reading, reading.findings, strict=False)
+    for line in changed:
+        click.echo(f"changed since: {visible(line)}", err=True)
+    if file and not quiet:
+        same = "" if changed else ": nothing has changed since it was installed"
+        click.echo(f"{file} is written, as it was{same}")
+    return True
+
+
+def _changed(reading: Reading, captures: Sequence[Capture]) -> list[str]:
+    if reading.site is None:
+        return ["its site has errors now, and was not compared"]
+    absent = [f"{name} is not captured" for name in missing(reading.site, captures)]
+    return [*lines(drift(reading.site, captures, reading.lock)), *absent]
+
+
+def _edited(reading: Reading, folder: Path) -> list[str]:
+    """How a bundle on disk differs from its site; a single node's folder is not compared."""
+    if reading.site is None or not (folder / "MANIFEST.json").is_file():
+        return []
+    tree = render(reading.site, reading.sha256, texts=reading.texts)
+    with disk():
+        comparison = compare(tree, folder)
+    return list(of_disk.lines(comparison, folder)) if comparison.drifted else []
+
+
+def _write(file: Path, texts: Mapping[str, str], reading: Reading) -> None:
+    """The site file and what was beside it, unless that is there already."""
+    base = next((Path(name) for name in reading.raw if name), None)
+    paths = {SITE_TEXT: file, LOCK_TEXT: file.with_name(lock_name(file.name)), BASE_TEXT: base}
+    for name, path in paths.items():
+        if path is None or name not in texts or path.exists():
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(texts[name], encoding="utf-8", newline="\n")
+        except OSError as error:
+            fail(f"{error.filename or path}: {error.strerror}")
