@@ -467,7 +467,7 @@ containers() {
   if ! command -v docker >/dev/null 2>&1; then echo "no docker here" && return; fi
   bounded docker info --format '{{json .ServerVersion}} {{json .Driver}}' | take commands/docker-info.txt
   count=0
-  images=$(sed -n 's/^IMAGE=//p' "$root"/etc/sparkgen/node.env "$root"/etc/sparkgen/groups/*.node.env 2>/dev/null | sort -u)
+  images=$(sed -n -e 's/^IMAGE=//p' -e 's/^IMAGE_BASE=//p' "$root"/etc/sparkgen/node.env "$root"/etc/sparkgen/groups/*.node.env 2>/dev/null | sort -u)
   for image in $images; do
     count=$((count + 1))
     { echo "image \"$image\"" && bounded docker image inspect --format "$image_format" "$image"; } |

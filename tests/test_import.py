@@ -30,6 +30,7 @@ from generator.bundle.render import render
 from generator.capture.archive import read as read_archive
 from generator.diagnostics import Span
 from generator.drift import drift
+from generator.drift.recorded import of_captures
 from generator.pipeline import read_site
 from generator.reports.text import text
 from generator.resources import ROOT
@@ -251,6 +252,10 @@ def test_round_trip_of_installed_nodes(bundle: Bundle, tmp_path: Path) -> None:
     again = adopt(read(inputs), bundle.name, f"{bundle.name}.yaml").assumed.site
     assert again
     assert_alike(bundle.site.nodes, again.nodes)
+    found = of_captures([read_archive(one.name, one.raw) for one in inputs])
+    if INSTALLED.get(bundle.name) == len(inputs):
+        assert found
+        assert found.texts == {"site.yaml": bundle.file.read_text()}
 
 
 def assert_alike(before: Sequence[Node], after: Sequence[Node]) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,12 @@ from captured_nodes import Container, Machine, stand_in, write
 from conftest import Command
 from waiting import PATIENCE
 
+from generator.capture.archive import read
+from generator.locking import commit_on, lock_of
+from generator.pipeline import read_site
 from generator.services.monitoring import GPU_IMAGE, NODE_IMAGE
 from generator.sitefile.defaults import default
-from generator.sitefile.lock import Lock, LockError, parse
+from generator.sitefile.lock import Lock, LockedImage, LockError, parse
 
 IMAGE, DIGEST = "vllm/vllm-openai:v0.33.0", "sha256:" + "a1" * 32
 COMMIT, OTHER = "b2" * 20, "c3" * 20
@@ -41,12 +45,9 @@ LOCK = f"""\
 # What the site's names stood for on its nodes. Written by 'sparkgen lock'; not to be edited.
 version: 1
 images:
-  - image: {IMAGE}
-    digest: {DIGEST}
+  - {{image: {IMAGE}, digest: {DIGEST}}}
 models:
-  - source: openai/gpt-oss-120b
-    revision: main
-    commit: {COMMIT}
+  - {{source: openai/gpt-oss-120b, revision: main, commit: {COMMIT}}}
 """
 HUB = "home/nvidia/.cache/huggingface/hub/models--openai--gpt-oss-120b"
 
@@ -81,7 +82,7 @@ def test_build_uses_the_lock(lab: Path, sparkgen: Command) -> None:
     assert (lab / "lab.lock.yaml").read_text() == LOCK
     assert out.splitlines() == [
         f"{IMAGE}: new -> {DIGEST[:19]}",
-        f"openai/gpt-oss-120b: new -> {COMMIT[:12]}",
+        f"openai/gpt-oss-120b, revision main: new -> {COMMIT[:12]}",
         "lab.lock.yaml is written",
     ]
     changes = sparkgen("diff", "lab.yaml", cwd=lab)
@@ -213,6 +214,69 @@ def test_a_pinned_tag_may_move(lab: Path, sparkgen: Command) -> None:
     assert "SG609" in sparkgen("validate", "lab.yaml", cwd=lab).err
     (lab / "lab.lock.yaml").write_text(LOCK.replace(IMAGE, moving))
     assert sparkgen("validate", "--strict", "lab.yaml", cwd=lab).err == ""
+
+
+def test_check_says_what_a_lock_lacks(lab: Path, sparkgen: Command) -> None:
+    (lab / "lab.lock.yaml").write_text(LOCK)
+    good = sparkgen("lock", "lab.yaml", "--check", cwd=lab)
+    assert (good.code, good.out) == (0, "lab.lock.yaml has all that the site names\n")
+    (lab / "lab.yaml").write_text(SITE.replace("gpt-oss-120b, c", "gpt-oss-120b, revision: v2, c"))
+    outcome = sparkgen("lock", "lab.yaml", "--check", cwd=lab)
+    assert (outcome.code, outcome.out.splitlines()) == (
+        1,
+        [
+            "openai/gpt-oss-120b, revision v2: not locked yet",
+            "openai/gpt-oss-120b, revision main: no longer in the site",
+        ],
+    )
+    (lab / "lab.yaml").write_text(SITE)
+    archives = [node(name, OTHER).capture(lab) for name in ("spark1", "spark2")]
+    moved = sparkgen("lock", "lab.yaml", *archives, "--check", cwd=lab)
+    line = f"openai/gpt-oss-120b, revision main: {COMMIT[:12]} -> {OTHER[:12]}\n"
+    assert (moved.code, moved.out) == (1, line)
+    assert (lab / "lab.lock.yaml").read_text() == LOCK
+    assert sparkgen("lock", "lab.yaml", cwd=lab).code == 2
+
+
+def test_files_that_the_site_carries_are_locked(lab: Path, sparkgen: Command) -> None:
+    (lab / "chat.jinja").write_text("{{ messages }}\n")
+    files = "parallel: {tensor: 2}\n  files: [{source: chat.jinja}]"
+    (lab / "lab.yaml").write_text(SITE.replace("parallel: {tensor: 2}", files))
+    assert locked(lab, sparkgen, node("spark1"), node("spark2"))[0] == 0
+    assert "\nfiles:\n  - {file: chat.jinja, sha256: " in (lab / "lab.lock.yaml").read_text()
+    assert sparkgen("lock", "lab.yaml", "--check", cwd=lab).code == 0
+    (lab / "chat.jinja").write_text("{{ messages[0] }}\n")
+    outcome = sparkgen("lock", "lab.yaml", "--check", cwd=lab)
+    assert (outcome.code, outcome.out.partition(",")[0]) == (1, "chat.jinja: changed")
+
+
+def test_caches_and_images_that_only_the_bundle_names(lab: Path, sparkgen: Command) -> None:
+    """A cache elsewhere, an image that waits for its turn, and what an image is built from."""
+    hub, base = "srv/hub", "sha256:" + "e5" * 32
+    files = {
+        f"{hub}/models--openai--gpt-oss-120b/refs/main": COMMIT,
+        f"{hub}/models--openai--gpt-oss-120b/snapshots/{COMMIT}/config.json": "{}",
+        "etc/sparkgen/node.env": "HUB=/srv/hub\nIMAGE=own:1\nIMAGE_BASE=vllm/vllm-openai:v0.33.0\n",
+        "etc/sparkgen/groups/turn.node.env": f"IMAGE={IMAGE}\n",
+    }
+    machine = Machine("spark1", files, {}, [Container("x", IMAGE, image_id=IMAGE)])
+    archive = machine.capture(lab)
+    capture = read(archive.name, archive.read_bytes())
+    assert commit_on(capture, "openai/gpt-oss-120b", "main") == COMMIT
+    named = [text.splitlines()[0] for path, text in capture.texts.items() if "images/" in path]
+    assert sorted(named) == ['image "own:1"', f'image "{IMAGE}"']
+    (lab / "lab.yaml").write_text(SITE.replace(f"  image: {IMAGE}", BUILT_IMAGE))
+    reading = read_site("lab.yaml", (lab / "lab.yaml").read_bytes())
+    digests = [f"vllm/vllm-openai@{base}"]
+    held = replace(machine, containers=[Container("y", IMAGE, digests=digests)])
+    other = held.capture(lab / "other")
+    assert reading.declaration
+    found = lock_of(
+        reading.declaration,
+        [read(other.name, other.read_bytes())],
+        bases=["vllm/vllm-openai:v0.33.0"],
+    )
+    assert LockedImage(IMAGE, digest=base) in found.lock.images
 
 
 UNREADABLE = {

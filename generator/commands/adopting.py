@@ -22,14 +22,6 @@ from generator.sitefile.text_types import TEXT_TYPES
 INPUTS = click.argument(
     "inputs", nargs=-1, required=True, metavar="[NODE=]FILE...", shell_complete=completion.outputs
 )
-CAPTURES = click.argument(
-    "captures",
-    nargs=-1,
-    required=True,
-    metavar="CAPTURE...",
-    type=Path,
-    shell_complete=completion.outputs,
-)
 _NO_CAPTURE = "SG830"
 
 

@@ -1,52 +1,103 @@
 """`sparkgen lock`."""
 
 import sys
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import click
 
-from generator.commands.adopting import CAPTURES, captures_of
+from generator.commands import completion
+from generator.commands.adopting import captures_of
 from generator.commands.options import DATA_FORM, DRIFT, QUIET, SITE
 from generator.commands.sites import fail, publish, read, refuse
-from generator.locking import Locking, changes, lock_of
+from generator.locking import Locking, changes, lock_of, stale
+from generator.pipeline import Reading
 from generator.records import replace
 from generator.services import images
+from generator.site import FILES
 from generator.site.complete import CompleteDeclaration, CompletePart
-from generator.sitefile.lock import SUFFIX, Lock
+from generator.site.container import ImageBuild
+from generator.sitefile.lock import SUFFIX, Lock, LockedFile, LockedImage, LockedModel
 
 
 @click.command(epilog="Example: sparkgen lock sites/mine.yaml spark1.tar.gz spark2.tar.gz")
 @SITE
-@CAPTURES
+@click.argument(
+    "captures", nargs=-1, metavar="CAPTURE...", type=Path, shell_complete=completion.outputs
+)
+@click.option("--check", is_flag=True, help="Write nothing: say what the lock lacks.")
 @QUIET
 @DATA_FORM
-def command(site: Path, captures: tuple[Path, ...], quiet: bool, form: str) -> None:
+def command(site: Path, captures: tuple[Path, ...], check: bool, quiet: bool, form: str) -> None:
     """Record which image and which commit of the model a site's names stand for on its nodes.
 
     The lock is written beside the site, as SITE.lock.yaml, and build uses it: images are pinned to
-    their digests, and models.sh fetches those commits. The site file does not change.
+    their digests, and models.sh fetches those commits. The site file does not change. With --check,
+    the lock is compared with the site, and with captures if there are any; the exit status is 1 if
+    it is stale.
     """
+    if not captures and not check:
+        raise click.UsageError("name the captures of the site's nodes, or --check")
     reading = read(site)
     if reading.declaration is None:
         refuse(reading)
-    declared = _as_written(reading.declaration, reading.lock)
-    parts = reading.site.parts if reading.site else ()
-    builds = {b.name: f"sha256:{b.inputs}" for part in parts if (b := part.image_build)}
-    beside = [name for name, _ in images(declared.services, declared.nodes)]
-    made = lock_of(declared, captures_of(captures, form), beside, builds)
-    if reading.lock:
-        made = replace(made, lock=replace(made.lock, answers=reading.lock.answers))
-    moved = list(changes(reading.lock, made.lock))
     target = site.with_name(site.name.removesuffix(".yaml") + SUFFIX)
-    if not made.different:
+    made, moved = _made(reading, captures, form)
+    if check:
+        moved += [*stale(reading.lock or Lock((), ()), _named(reading))]
+    if not made.different and not check:
         _write(target, made.lock.text())
     if form == "json":
-        publish(form, [(reading, reading.findings)], rest=_data(target, made, moved))
+        publish(form, [(reading, reading.findings)], rest=_data(target, made, moved, check))
     else:
-        _report(target, made, moved, quiet)
-    if made.different:
+        _report(target, made, moved, quiet, check)
+    if made.different or (check and moved):
         sys.exit(DRIFT)
+
+
+def _made(reading: Reading, paths: Sequence[Path], form: str) -> tuple[Locking, list[str]]:
+    """The lock that captures make, and how it differs from the one that is there."""
+    if not paths:
+        return Locking(Lock((), ()), (), ()), []
+    assert reading.declaration
+    declared = _as_written(reading.declaration, reading.lock)
+    builds = {build.name: f"sha256:{build.inputs}" for build in _builds(reading)}
+    beside = [name for name, _ in images(declared.services, declared.nodes)]
+    bases = [build.base for build in _builds(reading)]
+    made = lock_of(declared, captures_of(paths, form), beside, builds, bases)
+    answers = reading.lock.answers if reading.lock else ()
+    lock = replace(made.lock, answers=answers, files=_named(reading).files)
+    return replace(made, lock=lock), list(changes(reading.lock, lock))
+
+
+def _named(reading: Reading) -> Lock:
+    """What a site names, and the files that it carries, as a lock without digests."""
+    assert reading.declaration
+    declared = _as_written(reading.declaration, reading.lock)
+    names = [name for name, _ in declared.images if "@" not in name]
+    names += [name for name, _ in images(declared.services, declared.nodes)]
+    builds = {build.name: f"sha256:{build.inputs}" for build in _builds(reading)}
+    bases = {b.base for b in _builds(reading) if reading.lock and reading.lock.image(b.base)}
+    locked = (LockedImage(n, inputs=builds.get(n, "")) for n in {*names, *builds, *bases})
+    models = (LockedModel(source, revision, "") for source, revision, _ in declared.downloads)
+    return Lock(tuple(locked), tuple(models), files=tuple(_files(reading)))
+
+
+def _builds(reading: Reading) -> list[ImageBuild]:
+    parts = reading.site.parts if reading.site else ()
+    return [build for part in parts if (build := part.image_build)]
+
+
+def _files(reading: Reading) -> Iterator[LockedFile]:
+    """The files that the bundle carries from beside the site."""
+    parts = reading.site.parts if reading.site else ()
+    carried = [file for part in parts for node in part.nodes for file in node.carried]
+    own = {file.path.removeprefix(f"{FILES}/"): file.data for file in carried}
+    own |= {f"image/{f.path}": f.data for build in _builds(reading) for f in build.files}
+    for path, data in sorted(own.items()):
+        yield LockedFile(path, sha256(data).hexdigest())
 
 
 def _as_written(declared: CompleteDeclaration, lock: Lock | None) -> CompleteDeclaration:
@@ -72,12 +123,15 @@ def _write(target: Path, text: str) -> None:
         fail(f"{error.filename or target}: {error.strerror}")
 
 
-def _report(target: Path, made: Locking, moved: list[str], quiet: bool) -> None:
+def _report(target: Path, made: Locking, moved: list[str], quiet: bool, check: bool) -> None:
     for line in made.missing:
         click.echo(f"not locked: {line}", err=True)
     for line in made.different:
         click.echo(f"SG852: {line}", err=True)
-    if made.different:
+    if check:
+        for line in moved or ([] if quiet else [f"{target} has all that the site names"]):
+            click.echo(line)
+    elif made.different:
         click.echo("nothing was written; fetch it anew on the nodes that are behind", err=True)
     elif not quiet:
         for line in moved or ["nothing has moved"]:
@@ -85,10 +139,10 @@ def _report(target: Path, made: Locking, moved: list[str], quiet: bool) -> None:
         click.echo(f"{target} is written")
 
 
-def _data(target: Path, made: Locking, moved: list[str]) -> dict[str, Any]:
+def _data(target: Path, made: Locking, moved: list[str], check: bool) -> dict[str, Any]:
     return {
         "file": str(target),
-        "written": not made.different,
+        "written": not made.different and not check,
         "changes": moved,
         "missing": list(made.missing),
         "different": list(made.different),

@@ -228,6 +228,8 @@ def _image(part: Part, seen: Seen, engine: Container, lock: Lock | None) -> Iter
         message = f"the engine runs {has}, and the bundle says {wanted}"
         yield seen.remark("SG863", message, _restart(part, seen), path)
         return
+    if digest and pinned:  # Docker itself has compared them.
+        return
     locked = lock.image(name) if lock else None
     there = image_on(seen.capture, name, bool(locked and locked.inputs))
     by_digest = pinned or (locked.digest if locked else "")

@@ -25,16 +25,17 @@ def lock_of(
     captures: Sequence[Capture],
     beside: Iterable[str] = (),
     builds: Mapping[str, str] = {},
+    bases: Iterable[str] = (),
 ) -> Locking:
     """The lock of a site's images and models; nodes that have none of them do not count.
 
     `beside` are the images of its services, `builds` those that the site builds, with the checksums
-    of their inputs.
+    of their inputs, and `bases` what they are built from, which no node needs to keep.
     """
     missing, different = [], []
     images: list[LockedImage] = []
     of_engines = [name for name, _ in declared.images if "@" not in name]
-    for name in dict.fromkeys((*of_engines, *beside, *builds)):
+    for name in dict.fromkeys((*of_engines, *beside, *builds, *bases)):
         found = {c.node: image for c in captures if (image := image_on(c, name, name in builds))}
         others = [node for node, image in found.items() if image.inputs != builds.get(name, "")]
         if name in builds and others:
@@ -44,7 +45,7 @@ def lock_of(
             different.append(_differing(name, {n: _short(i) for n, i in found.items()}))
         elif found:
             images.append(next(iter(found.values())))
-        else:
+        elif name not in bases:
             missing.append(f"no node has the image {name}")
     models: list[LockedModel] = []
     for source, revision, _ in declared.downloads:
@@ -106,15 +107,36 @@ def commit_on(capture: Capture, source: str, revision: str) -> str:
 
 def changes(before: Lock | None, after: Lock) -> Iterator[str]:
     """How a new lock differs from the previous one."""
-    old = before or Lock((), ())
-    for image in after.images:
-        known = old.image(image.image)
-        if known != image:
-            yield f"{image.image}: {_short(known) if known else 'new'} -> {_short(image)}"
-    for model in after.models:
-        commit = old.commit(model.source, model.revision)
-        if commit != model.commit:
-            yield f"{model.source}: {commit[:12] or 'new'} -> {model.commit[:12]}"
+    old, new = (dict(_entries(lock)) if lock else {} for lock in (before, after))
+    for what in dict.fromkeys((*new, *old)):
+        if old.get(what) != new.get(what):
+            yield f"{what}: {old.get(what, 'new')} -> {new.get(what, 'no longer in the site')}"
+
+
+def stale(lock: Lock, wanted: Lock) -> Iterator[str]:
+    """What a lock lacks, or has too many, of what a site names; `wanted` has no digests."""
+    has, named = ({what for what, _ in _entries(each)} for each in (lock, wanted))
+    yield from (f"{what}: not locked yet" for what in sorted(named - has))
+    yield from (f"{what}: no longer in the site" for what in sorted(has - named))
+    for image in wanted.images:
+        known = lock.image(image.image)
+        if known and known.inputs != image.inputs:
+            yield f"{image.image}: built of something else now: run build.sh, and lock it"
+    sums = {file.file: file.sha256 for file in wanted.files}
+    for file in lock.files:
+        if sums.get(file.file, file.sha256) != file.sha256:
+            yield f"{file.file}: changed, {file.sha256[:12]} -> {sums[file.file][:12]}"
+
+
+def _entries(lock: Lock) -> Iterator[tuple[str, str]]:
+    """What is locked, and what it is locked to, as people read it."""
+    for image in lock.images:
+        built = f", built of {image.inputs[7:19]}" if image.inputs else ""
+        yield image.image, f"{_short(image)}{built}"
+    for model in lock.models:
+        yield f"{model.source}, revision {model.revision}", model.commit[:12]
+    for file in lock.files:
+        yield file.file, file.sha256[:12]
 
 
 def _records(text: str) -> Iterator[tuple[str, str]]:

@@ -2,20 +2,15 @@
 
     version: 1
     images:
-      - image: vllm/vllm-openai:v0.33.0
-        digest: sha256:...
+      - {image: vllm/vllm-openai:v0.33.0, digest: sha256:...}
     models:
-      - source: openai/gpt-oss-120b
-        revision: main
-        commit: ...
-
+      - {source: openai/gpt-oss-120b, revision: main, commit: ...}
+    files:
+      - {file: files/chat.jinja, sha256: ...}
     answers:
-      - node: spark1
-        image: vllm/vllm-openai:v0.33.0@sha256:...
-        settings: ...
-        status: accepted
-        weights: 36400000000
+      - {node: spark1, image: ..., settings: ..., status: accepted, weights: 36400000000}
 
+Each entry is a line, in order, so that git merges locks.
 An answer is what an engine said of the settings with that checksum; a group's also names the group,
 and `weights` are the bytes of a rank's parameters, if the engine said how many.
 An image that was built on the nodes has no digest, but the checksum of its `layers`; one that the
@@ -23,7 +18,7 @@ site builds has that of its `inputs` too.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -65,6 +60,14 @@ class LockedModel:
 
 
 @record
+class LockedFile:
+    """One file that the bundle carries from beside the site, by its path there."""
+
+    file: str
+    sha256: str
+
+
+@record
 class LockedAnswer:
     """What the engine on a node said of its settings, which are given by their checksum."""
 
@@ -84,6 +87,7 @@ class Lock:
     models: tuple[LockedModel, ...]
     answers: tuple[LockedAnswer, ...] = ()
     raw: bytes = b""
+    files: tuple[LockedFile, ...] = ()
 
     @property
     def pins(self) -> bytes:
@@ -108,34 +112,24 @@ class Lock:
 
     def _lines(self) -> Iterator[str]:
         yield f"version: {VERSION}"
-        if self.images:
-            yield "images:"
-        for image in sorted(self.images, key=lambda image: image.image):
-            yield f"  - image: {image.image}"
-            yield f"    digest: {image.digest}" if image.digest else f"    layers: {image.layers}"
-            if image.inputs:
-                yield f"    inputs: {image.inputs}"
-        if self.models:
-            yield "models:"
-        for model in sorted(self.models, key=lambda model: (model.source, model.revision)):
-            yield f"  - source: {model.source}"
-            yield f"    revision: {model.revision}"
-            yield f"    commit: {model.commit}"
-        if self.answers:
-            yield "answers:"
-            yield from self._said()
+        yield from _listed("images", self.images, "image")
+        yield from _listed("models", self.models, "source revision")
+        yield from _listed("files", self.files, "file")
+        yield from _listed("answers", self.answers, "group node")
 
-    def _said(self) -> Iterator[str]:
-        for answer in sorted(self.answers, key=lambda answer: (answer.group, answer.node)):
-            yield f"  - node: {answer.node}"
-            if answer.group:
-                yield f"    group: {answer.group}"
-            if answer.image:
-                yield f"    image: {answer.image}"
-            yield f"    settings: {answer.settings}"
-            yield f"    status: {answer.status}"
-            if answer.weights:
-                yield f"    weights: {answer.weights}"
+
+def _listed(key: str, entries: Sequence[Any], order: str) -> Iterator[str]:
+    """The lines of a list, each entry in one; a value that is empty is left out."""
+    rows = [{name: getattr(entry, name) for name in _FORMS[key]} for entry in entries]
+    if rows:
+        yield f"{key}:"
+    for row in sorted(rows, key=lambda row: [row[name] for name in order.split()]):
+        yield f"  - {{{', '.join(f'{name}: {_plain(row[name])}' for name in row if row[name])}}}"
+
+
+def _plain(value: str) -> str:
+    """A value as YAML takes it for text; all of them are plain ASCII."""
+    return value if re.fullmatch(r"[A-Za-z0-9][\w ./:@+-]*", value) else f'"{value}"'
 
 
 class LockError(Exception):
@@ -173,7 +167,8 @@ def parse(name: str, raw: bytes) -> Lock:
         LockedAnswer(**{"group": "", "image": "", **entry})
         for entry in _entries(data, "answers", _ANSWER)
     )
-    return Lock(images, models, answers, raw)
+    files = tuple(LockedFile(**entry) for entry in _entries(data, "files", _FILE))
+    return Lock(images, models, answers, raw, files)
 
 
 _IMAGE: Mapping[str, str] = {
@@ -191,8 +186,15 @@ _ANSWER: Mapping[str, str] = {
     "status": r"accepted|refused|could not ask",
     "weights": r"[1-9]\d{0,14}",
 }
+_FILE: Mapping[str, str] = {"file": r"[A-Za-z0-9._@+/-]+", "sha256": r"[0-9a-f]{64}"}
+_FORMS = {"images": _IMAGE, "models": _MODEL, "files": _FILE, "answers": _ANSWER}
 # What an entry of each list must have.
-_KEYS = {"images": {"image"}, "models": {*_MODEL}, "answers": {"node", "settings", "status"}}
+_KEYS = {
+    "images": {"image"},
+    "models": {*_MODEL},
+    "files": {*_FILE},
+    "answers": {"node", "settings", "status"},
+}
 
 
 def _entries(
