@@ -510,7 +510,9 @@ processes() {
     {
       as_json arg <"$folder/cmdline"
       as_json env <"$folder/environ"
-      echo "started-at \"@$(stat -c %Y "$folder")\""
+      # The kernel counts a hundred a second from its start (proc_pid_stat(5), field 22).
+      since=$(sed -n 's/^btime //p' "$root/proc/stat") ticks=$(sed 's/.*) //' "$folder/stat" | cut -d ' ' -f 20)
+      [ -z "$since" ] || [ -z "$ticks" ] || echo "started-at \"@$((since + ticks / 100))\""
       sed -n 's/.*docker[-\/]\([0-9a-f]*\).*/container "\1"/p' "$folder/cgroup" | head -n 1
       sed -n 's/.* \(\/[^ ]*libnccl\.so[^ ]*\)$/library "\1"/p' "$folder/maps" | sort -u
       for place in "$folder"/root/usr/local/lib/python3*/*-packages "$folder"/root/opt/*/lib/python3*/site-packages; do

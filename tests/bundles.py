@@ -147,6 +147,8 @@ class NodeFolder:
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(self.path / path, tree / path)
             (tree / path).chmod(mode)
+        for recorded in self.path.glob("*.yaml"):
+            shutil.copyfile(recorded, tree / recorded.name)
         if secrets := self.secrets:
             lines = (f"{name}={value}\n" for name, value in secrets.items())
             (tree / "etc/sparkgen/secrets.env").write_text("".join(lines))

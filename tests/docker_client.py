@@ -15,10 +15,10 @@ from captured_nodes import Container
 def inspected(container: Container) -> dict[str, Any]:
     """A container as the API returns it."""
     return {
-        "Id": "ab" * 32,
         "Name": f"/{container.name}",
         "Image": container.image_id,
-        "State": {"Status": "running"},
+        "Id": container.id,
+        "State": {"Status": "running", "StartedAt": container.started},
         "Config": {
             "Image": container.image,
             "User": "",
