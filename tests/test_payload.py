@@ -116,6 +116,7 @@ COMMAND = re.compile(
 # Meant to run without a limit, or with an option that sets one.
 MEANT = {
     "node/opt/sparkgen/health.sh": ["curl"],
+    "node/opt/sparkgen/job.sh": ["docker"],
     "node/opt/sparkgen/launch.sh": ["docker"],
     "node/opt/sparkgen/models.sh": ["curl", "rsync", "ssh", "rsync", "ssh"],
     "node/opt/sparkgen/mpi.sh": ["mpirun"],

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -219,3 +220,48 @@ def test_job_of_pyxis_whose_server_fails(pyxis: SlurmCluster) -> None:
 def await_files(folder: Path, names: Sequence[str]) -> None:
     files = [folder / name for name in names]
     until(lambda: all(file.exists() and file.stat().st_size for file in files))
+
+
+# Jobs beside an engine
+
+JOBS_NETWORK = SEVERAL["golden-jobs-network"]
+RANK_OF_A_JOB = """\
+#!/bin/bash
+echo "$RANK of $WORLD_SIZE, $MASTER_ADDR:$MASTER_PORT" "$@" >"/run/rank.$(hostname)"
+echo "from $(hostname)"
+if [[ -e /run/fails.$(hostname) ]]; then exit 5; fi
+[[ ! -e /run/fails.spark1 ]] || sleep 60
+"""
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[SlurmCluster]:
+    require_root()
+    require(*PROGRAMS)
+    programs = {"python": RANK_OF_A_JOB, "systemd-cat": "#!/bin/sh\ncat >/run/printed\n"}
+    trees = JOBS_NETWORK.copy(tmp_path)
+    with slurm_cluster(trees, tmp_path / "slurm", programs) as cluster:
+        yield cluster
+
+
+def submit_job(cluster: SlurmCluster) -> int:
+    """The exit status of a job whose first node is not the first one in Slurm's order."""
+    script = JOBS_NETWORK.folder / "spark2/opt/sparkgen/jobs/batch/job.sbatch"
+    return cluster.run("sbatch", "--wait", str(script)).returncode
+
+
+def test_job_beside_an_engine(pair: SlurmCluster) -> None:
+    assert submit_job(pair) == 0
+    for rank, node in enumerate(("spark2", "spark1")):
+        text = (pair.work / f"rank.{node}").read_text()
+        assert text == f"{rank} of 2, 10.100.0.12:29602 train.py\n"
+    printed = (pair.work / "printed").read_text().splitlines()
+    assert sorted(printed) == ["0: from spark2", "1: from spark1"]
+    assert_idle(pair)
+
+
+def test_job_with_a_rank_that_fails(pair: SlurmCluster) -> None:
+    (pair.work / "fails.spark1").touch()
+    # srun reports the highest status: that of the rank that it has ended.
+    assert submit_job(pair) == 128 + signal.SIGTERM
+    assert_idle(pair)

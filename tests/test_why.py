@@ -27,6 +27,7 @@ from generator.records import Record
 from generator.resources import ROOT
 from generator.services import SERVICES
 from generator.site import Site
+from generator.site.job import Job
 from generator.site.service import Service
 from generator.sitefile.disk import beside
 from generator.why import Because, why
@@ -65,7 +66,7 @@ def reachable(kind: type[Record], known: set[type[Record]]) -> set[type[Record]]
     """The record and all records in it."""
     if kind not in known:
         known.add(kind)
-        hints = get_type_hints(kind, localns={"Service": Service})
+        hints = get_type_hints(kind, localns={"Service": Service, "Job": Job})
         for field in kind.__match_args__:
             for part in records_in(hints[field]):
                 reachable(part, known)

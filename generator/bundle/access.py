@@ -88,7 +88,8 @@ def images(site: Site) -> tuple[str, ...]:
         for image in service.images(node)
     )
     of_engines = (part.engine.image for part in site.parts if part.engine.image)
-    return tuple(dict.fromkeys([*of_engines, *of_services]))
+    of_jobs = (job.image for job in site.jobs if job.image)
+    return tuple(dict.fromkeys([*of_engines, *of_services, *of_jobs]))
 
 
 def fetched(site: Site) -> tuple[str, ...]:

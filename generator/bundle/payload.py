@@ -25,6 +25,8 @@ def original(path: str) -> str:
     if path.endswith("/image/build.sh") and not is_context(path):
         # Each group's image has a copy of its own.
         return "operator/image/build.sh"
+    if folder == "jobs":
+        return f"jobs/{rest.rpartition('/')[2]}"
     return path if folder == "operator" else f"node/{_AGAIN.get(rest, rest)}"
 
 

@@ -6,6 +6,7 @@ a template but payload, which is copied.
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
 from generator.activation import (
     HOSTS,
@@ -24,10 +25,13 @@ from generator.bundle.payload import is_copied, original
 from generator.catalogs.engines import module_name, names
 from generator.services import SERVICES
 from generator.site import FILES, RAW_ENV, Member, Node, Part, Site
-from generator.site.entry import Entry, OperatorEntry, everywhere, of_engine, several
+from generator.site.entry import Entry, OperatorEntry, everywhere, of_engine, of_job, several
 from generator.site.places import is_context as is_context
 from generator.site.places import is_recorded as is_recorded
 from generator.site.switch_setup import SwitchSetup
+
+if TYPE_CHECKING:
+    from generator.site.job import Job
 
 
 def _has_fabric(site: Site, node: Node) -> bool:
@@ -94,6 +98,19 @@ def _has_job(site: Part, node: Member) -> bool:
     return several(site, node) or site.engine.is_slurm_job
 
 
+def _has_jobs(site: Site, node: Node) -> bool:
+    return bool(site.jobs_of(node.name))
+
+
+def _is_cabled_job(job: "Job", node: Node) -> bool:
+    return bool(node.interfaces)
+
+
+def _started_by(launcher: str) -> "Callable[[Job, Node], bool]":
+    """The first nodes of the jobs of a launcher."""
+    return lambda job, node: job.launcher == launcher and node.is_head
+
+
 def _reachable(site: Site, node: Node) -> Hashable:
     subnets = (interface.address.network for interface in node.interfaces)
     return *subnets, *(str(route.to) for route in node.routes)
@@ -151,18 +168,24 @@ _OF_EVERY_SITE = (
     Entry("etc/sparkgen/hosts", HOSTS, wanted=several, alike=_reachable),
     Entry("etc/sparkgen/node.env", NOTHING),
     of_engine("etc/sparkgen/node.env", NOTHING, wanted=_is_of_group),
+    of_job("etc/sparkgen/job.env"),
+    of_job("etc/sparkgen/job.node.env", wanted=_is_cabled_job),
     Entry("etc/sparkgen/nodes.env", NOTHING, wanted=several, alike=everywhere),
     Entry("etc/sysctl.d/90-sparkgen.conf", SYSCTL, wanted=_has_fabric, alike=_forwarded),
     of_engine("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_has_unit),
     Entry("etc/systemd/system/sparkgen-kv-cache.service", KV_CACHE, wanted=_has_kv_offload),
     Entry("etc/systemd/system/sparkgen-routes.service", ROUTES, wanted=_has_routes),
     of_engine("opt/sparkgen/compose.yaml", RESTART, wanted=_runs_in_container),
+    of_job("opt/sparkgen/command.sh"),
     of_engine("opt/sparkgen/container.sh", NOTHING, wanted=_has_unit),
     Entry("opt/sparkgen/follow.sh", RESTART, 0o755, _mounts("follow.sh"), payload=True),
     Entry("opt/sparkgen/health.py", RESTART, 0o644, _mounts("health.py"), payload=True),
     Entry("opt/sparkgen/health.sh", RESTART, 0o755, _mounts("health.sh"), payload=True),
     of_engine("opt/sparkgen/hostfile", NOTHING, wanted=several, alike=everywhere),
     Entry("opt/sparkgen/hostfile", NOTHING, wanted=_is_network, alike=everywhere),
+    of_job("opt/sparkgen/hostfile", wanted=_started_by("mpi")),
+    of_job("opt/sparkgen/job.sbatch", 0o755, _started_by("slurm")),
+    Entry("opt/sparkgen/job.sh", NOTHING, 0o755, _has_jobs, payload=True),
     Entry("opt/sparkgen/kv-cache.sh", KV_CACHE, 0o755, _has_kv_offload, payload=True),
     Entry("opt/sparkgen/launch.sh", NOTHING, 0o755, _has_any_unit, payload=True),
     Entry("opt/sparkgen/llama.sh", RESTART, 0o755, _mounts("llama.sh"), payload=True),
@@ -212,6 +235,9 @@ IMAGE_FACTS = "operator/image/image.env"
 BUILD_IMAGE = "operator/image/build.sh"
 # The folder for the user's own files in a node's folder.
 CARRIED = f"{FILES[1:]}/"
+# What starts a job from the operator's machine, in a folder for each.
+JOB_FACTS = "jobs/job.env"
+START_JOB = "jobs/start.sh"
 
 
 def group_page(group: Site) -> str:
@@ -253,7 +279,7 @@ def payload() -> frozenset[str]:
         if entry.payload
     )
     nodes = (original(f"node/{entry.path}") for entry in own if entry.payload)
-    return frozenset([BUILD_IMAGE, *nodes, *operators])
+    return frozenset([BUILD_IMAGE, START_JOB, *nodes, *operators])
 
 
 @cache

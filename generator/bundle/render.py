@@ -1,7 +1,7 @@
 """Renders a site's templates: from a site to the tree of its bundle."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from generator.activation import NOTHING, RESTART
 from generator.bundle.access import fetched, forwards, images, logins
@@ -17,9 +17,11 @@ from generator.bundle.plan import (
     DOCKERFILE,
     GROUP_PAGE,
     IMAGE_FACTS,
+    JOB_FACTS,
     MANIFEST,
     MEMORY,
     README,
+    START_JOB,
     group_page,
     group_picture,
     node_entries,
@@ -34,6 +36,9 @@ from generator.failures.table import Row, rows
 from generator.site import CarriedFile, Node, Part, Site
 from generator.site.entry import Entry, OperatorEntry
 from generator.site.switch_setup import SwitchSetup
+
+if TYPE_CHECKING:
+    from generator.site.job import Job
 
 # The files that build an image.
 _IMAGE = (DOCKERFILE, IMAGE_FACTS)
@@ -68,6 +73,7 @@ def render(
         for setup in site.switch_setups
     ]
     files += (file for part in site.parts for file in _image(site, part))
+    files += (file for job in site.jobs for file in _job(job))
     if site.has_fabric:
         files.append(File(CABLING, cabling(site), 0o644, NOTHING))
     if site.serving and site.serving.memory and site.serving.memory.nodes:
@@ -102,6 +108,12 @@ def _image(site: Site, part: Part) -> Iterator[File]:
             yield File(f"{folder}/context/{file.path}", decoded(file.data), mode, NOTHING)
 
 
+def _job(job: "Job") -> Iterator[File]:
+    """What starts a job from the operator's machine."""
+    yield File(f"{job.folder}/job.env", printed(JOB_FACTS, site=job), 0o644, NOTHING)
+    yield File(f"{job.folder}/start.sh", copied(START_JOB), 0o755, NOTHING)
+
+
 def cabling(site: Site) -> str:
     """Render the picture of the cabling as SVG."""
     return printed(CABLING, **_values(site, CABLING))
@@ -128,7 +140,7 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
         return None
     for entry in node_entries(site):
         for part, member in entry.instances(site, node):
-            if (part.place(entry.path) if entry.of_engine else entry.path) == rest:
+            if part.place(entry.path) == rest:
                 return None if entry.payload else (f"node/{entry.path}", entry.given(part, member))
     return None
 
@@ -150,7 +162,10 @@ def _of_image(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _of_group(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
-    """The same for a file about one group."""
+    """The same for a file about one group, or one job."""
+    for job in site.jobs:
+        if path == f"{job.folder}/job.env":
+            return JOB_FACTS, {"site": job}
     for part in site.groups:
         if path == group_page(part):
             return GROUP_PAGE, _values(part, README)
@@ -197,6 +212,7 @@ def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
                 text = _text(entry, part, member, known)
                 own.append(File(f"{node.name}/{path}", text, entry.mode, activation))
         carried = {file.path: file for member in members for file in member.carried}
+        carried |= {file.path: file for job, _ in site.jobs_of(node.name) for file in job.carried}
         own += [_carried(node, file) for file in carried.values()]
         yield from own
         yield File(f"{node.name}/{CHECKSUMS}", checksums(own), 0o644, NOTHING)
@@ -226,7 +242,7 @@ def _text(entry: Entry, site: Site, node: Node, known: dict[Hashable, str]) -> s
     template = f"node/{entry.path}"
     if not entry.alike:
         return printed(template, **entry.given(site, node))
-    key = entry.path, site.group, entry.alike(site, node)
+    key = site.place(entry.path), entry.alike(site, node)
     if key not in known:
         known[key] = printed(template, **entry.given(site, node))
     return known[key]

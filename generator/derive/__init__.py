@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from ipaddress import IPv4Network
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from generator import services
 from generator.catalogs.advisories import Advisory, advisories
@@ -19,7 +19,7 @@ from generator.fabric.addressing import Fabric, FabricInterface, Port
 from generator.fabric.nccl import connections
 from generator.fabric.routes import Route, routes
 from generator.fabric.shapes import islands
-from generator.fabric.subsets import ends_of, of_nodes
+from generator.fabric.subsets import ends_of, group_kind, of_nodes
 from generator.fabric.topologies import RING, TOPOLOGIES
 from generator.fit.assessment import Fit, held_share
 from generator.fit.formulas import GIB, SYSTEM_BYTES
@@ -49,6 +49,9 @@ from generator.site.control_plane import control_planes, links, on_management
 from generator.site.service import Service
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 
+if TYPE_CHECKING:
+    from generator.site.job import Job
+
 # NVIDIA's threshold for a healthy cable.
 LINK_GBIT_S = 184
 # One half, both ways at once: a healthy one has 213, a degraded one 119 or 26, and no error counter
@@ -60,6 +63,35 @@ TEST_NCCL = "2.30.7"
 def derive(declared: CompleteDeclaration, file: str) -> Site:
     """The site of a declaration without errors; `file` is the site file's name."""
     beside = services.requested(declared.services, declared.nodes, declared.pins)
+    site = _derived(declared, file, beside)
+    if not declared.jobs:
+        return site
+    return replace(site, jobs=tuple(_jobs(declared, file, site, beside)))
+
+
+def _jobs(
+    declared: CompleteDeclaration, file: str, site: Site, beside: Mapping[str, Service]
+) -> "Iterator[Job]":
+    """Each job, with the network that its nodes form on their own."""
+    from generator.derive.jobs import job
+
+    by_name = {node.name: node for node in declared.nodes}
+    for each in declared.jobs:
+        names = each.nodes or tuple(by_name)
+        kind = group_kind(declared.fabric, names) or declared.topology.kind
+        alone = replace(
+            declared,
+            nodes=tuple(by_name[name] for name in names),
+            fabric=of_nodes(declared.fabric, names),
+            topology=replace(declared.topology, kind=kind),
+            groups=(),
+        )
+        network = _whole(alone, file, (), beside)
+        yield job(each, network, site, declared.sources, declared.pins)
+
+
+def _derived(declared: CompleteDeclaration, file: str, beside: Mapping[str, Service]) -> Site:
+    """The same without its jobs."""
     if isinstance(declared, CompletePart):
         return _part(declared, file, beside, beside, _Place())
     configured = _configured(declared.groups)
@@ -227,6 +259,7 @@ def _whole(
         test_nccl=groups[0].test_nccl if groups else f"{TEST_NCCL}-1",
         advisories=_advisories(),
         groups=tuple(groups),
+        jobs=(),
     )
 
 
@@ -300,6 +333,7 @@ def _part(
         image_build=image_build(declared.engine, declared.sources),
         advisories=_advisories(),
         groups=(),
+        jobs=(),
         group=place.group,
         slot=declared.slot,
         written=declared.place,

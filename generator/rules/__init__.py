@@ -1,6 +1,6 @@
 """The rules that a site must meet, each with its reason and its source."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
 
@@ -28,6 +28,7 @@ from generator.rules import (
     groups,
     host_memory,
     images,
+    jobs,
     management,
     memory,
     model,
@@ -90,6 +91,7 @@ MODULES = (
     *(engine, switches),
     *(flags, security, secrets, startup, *of_engines, services, advisories),
     gateway,
+    jobs,
     variables,
     requirements,
     files,
@@ -118,6 +120,7 @@ _OWN = frozenset(
             "calibration",
         ),
         *("joined", "takes_proxy", "gateway", "is_behind_proxy", "service_ports"),
+        *("beside", "serving"),
     )
 )
 # What groups with the same settings share: a rule that needs only these gives them the same result.
@@ -176,7 +179,9 @@ def _complete(facts: "_Facts", parts: Sequence["_Part"]) -> CompleteDeclaration 
         return facts.complete()
     groups = [part.facts.complete(part.group) for part in parts]
     known = [group for group in groups if group]
-    return complete(facts.declaration, facts.fabric, known) if len(known) == len(parts) else None
+    if len(known) != len(parts):
+        return None
+    return complete(facts.declaration, facts.fabric, facts.sources, known)
 
 
 @record
@@ -363,7 +368,7 @@ class _Facts:
 
     def complete(self, group: DeclaredGroup | None = None) -> CompletePart | None:
         """The complete declaration of a site of one engine or of a group, if nothing is missing."""
-        return complete_part(self.declaration, self.fabric, self.sources or {}, self.fit, group)
+        return complete_part(self.declaration, self.fabric, self.sources, self.fit, group)
 
     @cached_property
     def fit(self) -> Fit | None:
@@ -377,6 +382,16 @@ class _Facts:
     def fits(self) -> Sequence[Fit]:
         """The same, none if it is not known."""
         return [self.fit] if self.fit else []
+
+    @property
+    def serving(self) -> Mapping[str, Sequence[str]] | None:
+        """The nodes of each group that serves; the only engine of a site has no name."""
+        declared = self.declaration
+        if declared.nodes is None or (declared.groups is None and self.document.data.get(GROUPS)):
+            return None
+        if declared.groups is None:
+            return {"": [node.name for node in declared.nodes]} if declared.serves else {}
+        return {group.name: group.nodes for group in declared.groups if group.is_active}
 
     @cached_property
     def front(self) -> DeclaredNode | None:
@@ -446,12 +461,11 @@ class _Facts:
         return verdicts(ENGINES[engine.name].conditions(), engine, model)
 
     @cached_property
-    def sources(self) -> dict[str, Source] | None:
+    def sources(self) -> dict[str, Source]:
         """The contents of the files that the site file names."""
-        engine = self.declaration.engine
-        if engine is None:
-            return None
-        return {path: self.beside(path) for path in engine.sources}
+        engine, jobs = self.declaration.engine, self.declaration.jobs or ()
+        of_jobs = (file.source for job in jobs for file in job.files if file.source)
+        return {path: self.beside(path) for path in (*(engine.sources if engine else ()), *of_jobs)}
 
     @cached_property
     def secrets(self) -> Sequence[redaction.Secret]:

@@ -6,9 +6,10 @@ addresses; `sources`, the files that the site file names; `fit`, the memory each
 `flags`, what the engine's catalog says about its flags; `verdicts`, what would fail at the engine's
 startup; `groups`; `joined`, the nodes that must be cabled; `takes_proxy`, whether the engine may
 have a proxy; `is_behind_proxy`, whether it has one on its own node; `gateway`, the gateway's node;
-`service_ports`, the ports that services use on each node; `document`, the file itself; `secrets`,
-what in it looks like one; and `calibration`, the measurements. A check is skipped if one of them is
-invalid.
+`service_ports`, the ports that services use on each node; `serving`, the nodes of each group that
+serves; `beside`, what reads the files that the site file names; `document`, the file itself;
+`secrets`, what in it looks like one; and `calibration`, the measurements. A check is skipped if one
+of them is invalid.
 
 A rule's docstring is its documentation: the first line states the rule, the rest explains why and,
 after `Source:`, names the evidence; `Bad:` and `Good:` are excerpts of site files. `sparkgen

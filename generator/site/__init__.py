@@ -41,6 +41,7 @@ from generator.site.switch_setup import SwitchSetup
 from generator.sitefile.declaration import FILES, KvOffload
 
 if TYPE_CHECKING:
+    from generator.site.job import Job
     from generator.site.service import Service
 
 __all__ = (
@@ -122,6 +123,7 @@ class Site:
         parts=Origin("groups|model"),
         slots=Origin("groups"),
         has_fabric=Origin("cabling", "whether there are cables"),
+        jobs=Origin("jobs"),
         kv_offloads=Origin("model.kv_offload"),
         kind=Origin("topology.kind"),
         mtu=Origin("topology.mtu|topology.kind", "9000, but 1500 on a switch"),
@@ -162,6 +164,7 @@ class Site:
     test_nccl: str
     advisories: tuple[Advisory, ...]
     groups: "tuple[Part, ...]"
+    jobs: "tuple[Job, ...]"
 
     @property
     def serving(self) -> "Part | None":
@@ -186,6 +189,10 @@ class Site:
     def parts_of(self, name: str) -> "tuple[tuple[Part, Member], ...]":
         """The parts that a node serves in, with the node as it is in each."""
         return self._places.get(name, ())
+
+    def jobs_of(self, name: str) -> "tuple[tuple[Job, Node], ...]":
+        """The jobs of a node, with the node as it is in each."""
+        return tuple((job, node) for job in self.jobs for node in job.nodes if node.name == name)
 
     def slots_of(self, name: str) -> "tuple[tuple[Part, ...], ...]":
         """The parts that serve on a node, those that take turns together; the active one first."""
@@ -261,8 +268,10 @@ class Site:
 
     def runs_containers(self, node: Node) -> bool:
         """Whether a node runs containers, for the engine or for a service."""
-        return any(not part.engine.venv for part, _ in self.parts_of(node.name)) or any(
-            image for service in self.services.values() for image in service.images(node)
+        return (
+            any(not part.engine.venv for part, _ in self.parts_of(node.name))
+            or any(image for service in self.services.values() for image in service.images(node))
+            or any(job.image for job, _ in self.jobs_of(node.name))
         )
 
     def kv_offloads(self, node: Node) -> tuple[KvOffload, ...]:

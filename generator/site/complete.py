@@ -13,6 +13,7 @@ from generator.sitefile.declaration import (
     Declaration,
     DeclaredEngine,
     DeclaredGroup,
+    DeclaredJob,
     DeclaredModel,
     DeclaredNode,
     Identity,
@@ -26,8 +27,9 @@ from generator.sitefile.lock import Lock
 class CompleteDeclaration:
     """The sections of a site file; rules may still have found faults in them.
 
-    `pins` are a lock's images by name. A site of several engines has a part for each in its
-    `groups`; one of one engine is a part itself.
+    `pins` are a lock's images by name, and `sources` the files that the site file names beside it.
+    A site of several engines has a part for each in its `groups`; one of one engine is a part
+    itself.
     """
 
     identity: Identity
@@ -37,6 +39,8 @@ class CompleteDeclaration:
     services: Mapping[str, Settings]
     groups: "tuple[CompletePart, ...]"
     pins: Mapping[str, str]
+    jobs: tuple[DeclaredJob, ...]
+    sources: Mapping[str, Source]
 
     @property
     def parts(self) -> "tuple[CompletePart, ...]":
@@ -51,7 +55,8 @@ class CompleteDeclaration:
             for part in reversed(self.parts)
             if part.engine.image and part.engine.derived is None
         }
-        return tuple(found.items())
+        of_jobs = {job.image: (*job.path, "image") for job in self.jobs if job.image}
+        return tuple((of_jobs | found).items())
 
     @property
     def downloads(self) -> tuple[tuple[str, str, KeyPath], ...]:
@@ -69,16 +74,14 @@ class CompletePart(CompleteDeclaration):
     """Nodes that serve a model together: a group, or all nodes of a site.
 
     `source` is the model's Hugging Face id, or its folder on the nodes; `commits` are those that a
-    lock has for repositories. `sources` are the files that the site file names beside it, and
-    `memory` is how the model fits the nodes. A group has a name, and a `place` in the site file
-    where its model and engine are written. `alternatives` are those that take turns with it in one
-    `slot`, and `is_active` marks the one that runs.
+    lock has for repositories, and `memory` is how the model fits the nodes. A group has a name, and
+    a `place` in the site file where its model and engine are written. `alternatives` are those that
+    take turns with it in one `slot`, and `is_active` marks the one that runs.
     """
 
     model: DeclaredModel
     source: str
     engine: DeclaredEngine
-    sources: Mapping[str, Source]
     memory: Fit | None
     commits: Mapping[str, str] = {}
     group: str = ""
@@ -123,7 +126,10 @@ DEFAULT_REVISION = "main"
 
 
 def complete(
-    declared: Declaration, fabric: Fabric | None, groups: Sequence[CompletePart] = ()
+    declared: Declaration,
+    fabric: Fabric | None,
+    sources: Mapping[str, Source],
+    groups: Sequence[CompletePart] = (),
 ) -> CompleteDeclaration | None:
     """The declaration of a network or of groups; None if something is missing.
 
@@ -131,7 +137,7 @@ def complete(
     """
     if declared.identity is None or declared.topology is None or fabric is None:
         return None
-    if declared.nodes is None or declared.services is None:
+    if declared.nodes is None or declared.services is None or declared.jobs is None:
         return None
     return CompleteDeclaration(
         identity=declared.identity,
@@ -141,6 +147,8 @@ def complete(
         services=declared.services,
         groups=tuple(groups),
         pins={},
+        jobs=declared.jobs,
+        sources=sources,
     )
 
 
@@ -152,7 +160,7 @@ def complete_part(
     group: DeclaredGroup | None = None,
 ) -> CompletePart | None:
     """The declaration of a group, or of a site with one engine; None if something is missing."""
-    whole = complete(declared, fabric)
+    whole = complete(declared, fabric, sources)
     if whole is None or declared.model is None or declared.engine is None:
         return None
     source = source_of(declared.model)
@@ -163,7 +171,6 @@ def complete_part(
         model=declared.model,
         source=source,
         engine=declared.engine,
-        sources=sources,
         memory=memory,
         **(_of(group) if group else {}),
     )

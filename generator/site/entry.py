@@ -1,18 +1,21 @@
 """Entries of a bundle's plan: files before they are rendered."""
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from generator.activation import Activation
+from generator.activation import NOTHING, Activation
 from generator.records import record
 from generator.site import Member, Node, Part, Site
+
+if TYPE_CHECKING:
+    from generator.site.job import Job
 
 
 @record
 class Entry:
     """A file in the nodes' folders; nodes with the same value of `alike` have the same text.
 
-    If it is `of_engine`, there is one for each engine of a node: see `of_engine`.
+    There is one for each engine of a node if it is `of_engine`, or for each job if it is `of_job`.
 
     `values` are passed to its template besides the site and the node. `payload` has no template: it
     is the same on every node of every site.
@@ -26,10 +29,13 @@ class Entry:
     payload: bool = False
     values: Callable[[Site, Node], dict[str, object]] | None = None
     of_engine: bool = False
+    of_job: bool = False
 
     def instances(self, site: Site, node: Node) -> Sequence[tuple[Site, Node]]:
-        """What the file is rendered for on a node: the node, or each of its engines."""
-        places = site.parts_of(node.name) if self.of_engine else ((site, node),)
+        """What the file is rendered for on a node: the node, or each of its engines or jobs."""
+        places: Sequence[tuple[Site, Node]] = ((site, node),)
+        if self.of_engine or self.of_job:
+            places = site.parts_of(node.name) if self.of_engine else site.jobs_of(node.name)
         wanted = self.wanted
         return [place for place in places if wanted(*place)] if wanted else places
 
@@ -50,6 +56,14 @@ def of_engine(
     # `instances` calls these with parts and their members alone.
     own: Any = (wanted, alike)
     return Entry(path, activation, mode, own[0], own[1], of_engine=True)
+
+
+def of_job(
+    path: str, mode: int = 0o644, wanted: "Callable[[Job, Node], bool] | None" = None
+) -> Entry:
+    """A file that each job of a node has in a folder of its own; it counts from the next start."""
+    own: Any = wanted
+    return Entry(path, NOTHING, mode, own, of_job=True)
 
 
 @record

@@ -6,6 +6,7 @@ A section in which the schema found errors is None, and rules that need it are s
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from ipaddress import IPv4Interface, IPv4Network
+from shlex import split
 from typing import Any, Literal
 
 from generator.catalogs.speculation import canonical
@@ -439,6 +440,31 @@ class DeclaredGroup:
 
 
 @record
+class DeclaredJob:
+    """A program that people start on its nodes, whose names are empty for all nodes.
+
+    Neither an `image` nor a `venv` means the node itself. The engines of the groups in `stops` end
+    while it runs; None stands for those on its nodes.
+    """
+
+    index: int
+    name: str
+    launcher: str
+    nodes: tuple[str, ...]
+    command: tuple[str, ...]
+    image: str
+    venv: str
+    env: Mapping[str, str]
+    files: tuple[DeclaredFile, ...]
+    stops: tuple[str, ...] | None
+
+    @property
+    def path(self) -> KeyPath:
+        """The job's place in the site file."""
+        return ("jobs", self.index)
+
+
+@record
 class Waiver:
     """A warning that is accepted at these places; they may be patterns."""
 
@@ -468,6 +494,7 @@ class Declaration:
     calibration: str = ""
     groups: tuple[DeclaredGroup, ...] | None = None
     serves: bool = True
+    jobs: tuple[DeclaredJob, ...] | None = ()
 
     def of_group(self, group: DeclaredGroup) -> "Declaration":
         """The sections as the group sees them; nodes and cables keep their places."""
@@ -487,6 +514,7 @@ class Declaration:
             model=group.model,
             engine=group.engine.on(members) if group.engine and is_whole else group.engine,
             groups=None,
+            jobs=(),
         )
 
     @cached_property
@@ -503,7 +531,7 @@ class Declaration:
 
 
 _OPTIONAL = {
-    *("defaults", "cabling", "topology", "fit", "services", "waivers"),
+    *("defaults", "cabling", "topology", "jobs", "fit", "services", "waivers"),
     *("user", "description", "requires"),
 }
 
@@ -537,6 +565,7 @@ def declare(
         calibration=data.get("fit", {}).get("calibration", "") if valid("fit") else "",
         groups=_groups(data[GROUPS]) if valid(GROUPS) and data[GROUPS] else None,
         serves=any(key in invalid or data.get(key) for key in _SERVED),
+        jobs=_jobs(data.get("jobs", ())) if valid("jobs") else None,
     )
 
 
@@ -748,7 +777,7 @@ def _engine(item: Mapping[str, Any]) -> DeclaredEngine:
         environment=Environment(Written(item.get("env", {}))),
         secrets=tuple(item.get("secrets", ())),
         own=_own_build(item.get("own", {})),
-        files=tuple(_file(index, each) for index, each in enumerate(item.get("files", ()))),
+        files=_files(item),
         container=_container(item.get("container", {})),
         derived=_derived(image) if isinstance(image, dict) else None,
         prepare=item.get("prepare"),
@@ -772,6 +801,30 @@ def _container(item: Mapping[str, Any]) -> DeclaredContainer:
     devices, hardened = tuple(item.get("devices", ())), item.get("hardened", False)
     cpus = item.get("cpus")
     return DeclaredContainer(memory, cpus, shm, item.get("ulimits", {}), devices, hardened)
+
+
+def _jobs(items: Sequence[Mapping[str, Any]]) -> tuple[DeclaredJob, ...]:
+    return tuple(_job(index, item) for index, item in enumerate(items))
+
+
+def _job(index: int, item: Mapping[str, Any]) -> DeclaredJob:
+    command, stops = item["command"], item.get("stops", default("jobs.stops"))
+    return DeclaredJob(
+        index=index,
+        name=item["name"],
+        launcher=item["launcher"],
+        nodes=tuple(item.get("nodes", ())),
+        command=tuple(split(command) if isinstance(command, str) else command),
+        image=item.get("image", ""),
+        venv=item.get("venv", ""),
+        env=item.get("env", {}),
+        files=_files(item),
+        stops=None if stops is True else tuple(stops or ()),
+    )
+
+
+def _files(item: Mapping[str, Any]) -> tuple[DeclaredFile, ...]:
+    return tuple(_file(index, each) for index, each in enumerate(item.get("files", ())))
 
 
 def _file(index: int, item: Mapping[str, Any]) -> DeclaredFile:

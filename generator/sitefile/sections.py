@@ -14,6 +14,7 @@ SECTIONS = (
     "topology",
     "model",
     "engine",
+    "jobs",
     "fit",
     "services",
     "waivers",

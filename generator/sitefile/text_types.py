@@ -6,6 +6,7 @@ shell, a unit, YAML or a template.
 
 import ipaddress
 import re
+import shlex
 from collections.abc import Callable, Iterator
 
 from generator.records import record
@@ -67,6 +68,13 @@ def _unicast(address: ipaddress.IPv4Address) -> bool:
     return not special and address < ipaddress.IPv4Address("224.0.0.0")
 
 
+def _has_words(text: str) -> bool:
+    try:
+        return bool(shlex.split(text))
+    except ValueError:
+        return False
+
+
 def _cores(text: str) -> bool:
     ranges = [tuple(map(int, part.split("-"))) for part in text.split(",")]
     return all(cores[0] <= cores[-1] for cores in ranges)
@@ -93,9 +101,9 @@ TEXT_TYPES = {
     ),
     # A node's folder is beside those of the bundle itself, and its name is the machine's.
     "node_name": TextType(
-        "a host name, not localhost, operator or switches: lower-case letters, digits, '-', "
-        "at most 63",
-        r"(?!(localhost|operator|switches)$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+        "a host name, not localhost, jobs, operator or switches: lower-case letters, digits, "
+        "'-', at most 63",
+        r"(?!(localhost|jobs|operator|switches)$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     ),
     # It is the end of the names of a unit and a container, whose length is limited.
     "group_name": TextType(
@@ -133,6 +141,11 @@ TEXT_TYPES = {
         "one line of printable text", r"[^\x00-\x1f\x7f-\xa0\xad\u2028\u2029]*", str.isprintable
     ),
     "ascii": TextType("one line of printable ASCII", r"[ -~]+"),
+    "command": TextType(
+        "the words of a command on one line, in printable ASCII, with each quote closed",
+        r"[ -~]+",
+        _has_words,
+    ),
     "word": TextType("one word of letters, digits, '.', '_', '/' and '-'", _WORD),
     "served_name": TextType("a name of letters, digits, '.', '_', '/' and '-'", _WORD),
     "model_name": TextType(

@@ -5,13 +5,13 @@
 #   wait-fabric.sh [SECONDS]
 #   wait-fabric.sh --forever  has no time limit: it prints the faults whenever they change
 #   wait-fabric.sh --peers    lists the peers that it would ping, and pings none
-# With --group NAME before that, it pings only the group's nodes, over the cables between them.
+# With --group NAME or --job NAME before that, it pings only these nodes, over the cables between them.
 set -u
 
 facts=$(dirname "${BASH_SOURCE[0]}")/../../etc/sparkgen
 node_env=$facts/node.env
-if [[ ${1:-} == --group ]]; then
-  node_env=$facts/groups/${2:-}.node.env
+if [[ ${1:-} == --group || ${1:-} == --job ]]; then
+  node_env=$facts/${1#--}s/${2:-}.node.env
   shift 2
 fi
 # The values of a fact, one per line.

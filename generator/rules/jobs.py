@@ -1,0 +1,269 @@
+"""Rules about jobs: where they run, what starts them, and what stops meanwhile."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from generator.derive.environment import ORIGINS
+from generator.diagnostics import (
+    KeyPath,
+    Related,
+    Severity,
+    all_nearest,
+    did_you_mean,
+    listed,
+    removal,
+    replacements,
+)
+from generator.fabric.addressing import Fabric
+from generator.fabric.groups import gap
+from generator.fabric.nccl import connections
+from generator.fabric.subsets import group_kind, of_nodes
+from generator.fabric.topologies import RING, TOPOLOGIES
+from generator.rules.nodes import Nodes, named
+from generator.rules.registry import Fault, rule
+from generator.sitefile.beside import Beside, Source
+from generator.sitefile.declaration import DeclaredJob, Topology
+
+Jobs = Sequence[DeclaredJob]
+# The nodes of each group that serves; the only engine of a site has no name.
+Serving = Mapping[str, Sequence[str]]
+
+_LAUNCHERS = ("torchrun", "mpirun", "mpiexec", "srun", "sbatch")
+
+
+@rule("SG280")
+def duplicate_job(jobs: Jobs) -> Iterator[Fault]:
+    """No two jobs have the same name.
+
+    The name identifies a unit, a container and folders on each node.
+
+    Bad:
+        jobs:
+          - {name: test, launcher: mpi, command: date}
+          - {name: test, launcher: slurm, command: date}
+
+    Good:
+        jobs:
+          - {name: test-mpi, launcher: mpi, command: date}
+          - {name: test-slurm, launcher: slurm, command: date}
+    """
+    first: dict[str, DeclaredJob] = {}
+    for job in jobs:
+        known = first.setdefault(job.name, job)
+        if known is not job:
+            yield Fault(
+                f"two jobs are called '{job.name}'",
+                (*job.path, "name"),
+                "give one of them another name",
+                related=(Related("first used", (*known.path, "name")),),
+            )
+
+
+@rule("SG281", unless="SG201 SG203")
+def node_of_a_job(jobs: Jobs, nodes: Nodes) -> Iterator[Fault]:
+    """A job names nodes of the site, each once.
+
+    Bad:
+        jobs:
+          - {name: test, launcher: mpi, command: date, nodes: [spark1, spark22]}
+
+    Good:
+        jobs:
+          - {name: test, launcher: mpi, command: date, nodes: [spark1, spark2]}
+    """
+    names = [node.name for node in nodes]
+    for job in jobs:
+        for index, name in enumerate(job.nodes):
+            path = (*job.path, "nodes", index)
+            if name not in names:
+                near = [each for each in names if each not in job.nodes]
+                guess = did_you_mean(name, near)
+                yield Fault(
+                    f"there is no node '{name}'",
+                    path,
+                    guess or f"the nodes are {named(names)}",
+                    proposals=replacements(path, all_nearest(name, near)),
+                )
+            elif name in job.nodes[:index]:
+                yield Fault(
+                    f"{name} is named twice",
+                    path,
+                    "each node is one rank: remove it",
+                    proposals=removal(path),
+                )
+
+
+@rule("SG282", unless="SG281")
+def job_without_cables(
+    jobs: Jobs, nodes: Nodes, fabric: Fabric, topology: Topology
+) -> Iterator[Fault]:
+    """The nodes of a job are on one switch, at the ends of a cable, or a ring in cable order.
+
+    NCCL makes a ring of the ranks in their order, and RDMA is not routed: each rank needs a cable
+    to the next one, and the last one to the first.
+
+    Source: NCCL, `connectRings` (src/graph/connect.cc).
+
+    Bad:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          parallel: {tensor: 4}
+        jobs:
+          - name: test
+            launcher: mpi
+            command: date
+            nodes: [spark1, spark3, spark2, spark4]
+
+    Good:
+        topology:
+          kind: ring
+        engine:
+          nccl: 2.30.7
+          parallel: {tensor: 4}
+        jobs:
+          - name: test
+            launcher: mpi
+            command: date
+            nodes: [spark1, spark2, spark3, spark4]
+    """
+    for job in jobs:
+        names = job.nodes or tuple(node.name for node in nodes)
+        if len(names) < 2:
+            continue
+        path = (*job.path, "nodes") if job.nodes else (*job.path, "name")
+        if group_kind(fabric, names) is None:
+            yield Fault(
+                f"no cables connect {named(names)} with each other",
+                path,
+                "name nodes that are on one switch or at the ends of cables, or add a cable",
+                nodes=names,
+            )
+            continue
+        own = of_nodes(fabric, names)
+        if connections(own, topology.rdma_halves).have_strangers and (
+            missing := gap(names, own.pairs)
+        ):
+            along = TOPOLOGIES[RING].order(names, own.pairs)
+            yield Fault(
+                f"NCCL makes a ring of {named(names)}, and no cable joins {listed(missing, 'and')}",
+                path,
+                f"write 'nodes: [{', '.join(along)}]', the order of the cables"
+                if along
+                else "name a whole ring, or the nodes at the ends of one cable",
+                nodes=names,
+            )
+
+
+@rule("SG283")
+def launcher_in_a_command(jobs: Jobs) -> Iterator[Fault]:
+    """The command of a job is what each rank runs, without what starts the ranks.
+
+    Ranks, addresses and ports follow from the site file, and so does the launcher's command line.
+
+    Bad:
+        jobs:
+          - {name: train, launcher: torchrun, command: torchrun --nnodes 2 train.py}
+
+    Good:
+        jobs:
+          - {name: train, launcher: torchrun, command: train.py}
+    """
+    for job in jobs:
+        program = job.command[0].rpartition("/")[2]
+        if program in _LAUNCHERS or job.command[1:3] == ("-m", "torch.distributed.run"):
+            yield Fault(
+                f"'{program}' would start ranks within each rank; 'launcher' does that",
+                (*job.path, "command"),
+                "begin with the program that each rank runs",
+            )
+
+
+@rule("SG284", unless="SG281 SG240 SG241")
+def stopped_group(jobs: Jobs, serving: Serving, nodes: Nodes) -> Iterator[Fault]:
+    """A job stops groups of the site, and runs on all of their nodes.
+
+    The ranks of an engine belong together: where one stops, the others fail and start again until
+    their unit gives up. So the job needs all nodes of the group, on which the engine stops before
+    it and starts after it.
+
+    Bad:
+        groups:
+          - {name: chat, nodes: [spark1, spark2]}
+        jobs:
+          - {name: test, launcher: mpi, command: date, nodes: [spark1], stops: [chat]}
+
+    Good:
+        groups:
+          - {name: chat, nodes: [spark1, spark2]}
+        jobs:
+          - {name: test, launcher: mpi, command: date, nodes: [spark1, spark2], stops: [chat]}
+    """
+    for job in jobs:
+        own = {*job.nodes} or {node.name for node in nodes}
+        all_here = tuple(name for name, members in serving.items() if own & {*members})
+        for index, name in enumerate(all_here if job.stops is None else job.stops):
+            path = (*job.path, "stops", *(() if job.stops is None else (index,)))
+            if name not in serving:
+                yield _unknown_group(name, path, [*filter(None, serving)])
+            elif left := [each for each in serving[name] if each not in own]:
+                yield Fault(
+                    f"{name or 'the engine'} also serves on {named(left)}, where the job is not",
+                    path,
+                    "name all of its nodes in the job's 'nodes'",
+                    nodes=tuple(left),
+                )
+
+
+def _unknown_group(name: str, path: KeyPath, names: Sequence[str]) -> Fault:
+    known = f"the groups are {named(names)}" if names else "the site has none: write 'stops: true'"
+    guess = did_you_mean(name, names)
+    fix = replacements(path, all_nearest(name, names))
+    return Fault(f"there is no group '{name}'", path, guess or known, proposals=fix)
+
+
+@rule("SG285", Severity.WARNING)
+def override_of_a_job(jobs: Jobs) -> Iterator[Fault]:
+    """The environment of a job leaves alone what is derived from the cabling.
+
+    These variables differ from node to node: interfaces, RoCE devices and addresses. A value that
+    is the same on all nodes names something without an address on one of them.
+
+    Bad:
+        jobs:
+          - {name: test, launcher: mpi, command: date, env: {NCCL_IB_HCA: rocep1s0f0}}
+
+    Good:
+        jobs:
+          - {name: test, launcher: mpi, command: date, env: {NCCL_DEBUG: INFO}}
+    """
+    for job in jobs:
+        for name in job.env:
+            if name in ORIGINS or name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT"):
+                path = (*job.path, "env", name)
+                yield Fault(
+                    f"{name} is derived for each node", path, "remove it", proposals=removal(path)
+                )
+
+
+@rule("SG286")
+def file_of_a_job(jobs: Jobs, beside: Beside) -> Iterator[Fault]:
+    """The files of a job that lie next to the site file can be read.
+
+    Bad:
+        jobs:
+          - {name: test, launcher: mpi, command: date, files: [{source: missing.py}]}
+
+    Good:
+        jobs:
+          - {name: test, launcher: mpi, command: date, files: [{path: /srv/data}]}
+    """
+    for job in jobs:
+        for file in job.files:
+            source = beside(file.source) if file.source else Source()
+            if source.fault or not (file.source or file.path):
+                yield Fault(
+                    source.fault or "the entry has neither 'source' nor 'path'",
+                    (*job.path, "files", file.index),
+                    source.help or "put it beside the site file, or write 'path:' and its place",
+                )

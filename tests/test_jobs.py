@@ -1,0 +1,253 @@
+"""Jobs on nodes with real systemd, sshd and Open MPI, from start.sh to their exit status."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bundles import Bundle
+from cluster import logins, nodes, stack
+from cluster.logins import add_logins
+from cluster.machines import KEEP_CACHES, Machine
+from programs import require, require_root
+from waiting import PATIENCE, until
+
+from generator.verify.namespaces import PROGRAMS
+
+TORCHRUN = Path(__file__).parent / "torchrun.py"
+SITE = """\
+version: 1
+name: jobs
+user: root
+nodes:
+  - {name: spark1, management: {address: 10.0.0.11/24}}
+  - {name: spark2, management: {address: 10.0.0.12/24}}
+cabling: [{endpoints: [spark1:p0, spark2:p0]}]
+groups:
+  - name: chat
+    nodes: [spark1, spark2]
+    model: {name: gpt-oss-120b, context_length: 32768}
+    engine: {name: vllm, version: 0.33.0, venv: /opt/serve, parallel: {tensor: 2}}
+jobs:
+  - name: train
+    launcher: torchrun
+    venv: /opt/train
+    command: /opt/sparkgen/files/rank.py "it's a $HOME test"
+    env: {NOTE: "a b 'c' $d"}
+    files: [{source: files/rank.py}]
+    stops: true
+  - name: reduce
+    launcher: mpi
+    command: /opt/sparkgen/files/reduce.py
+    files: [{source: files/reduce.py}]
+    stops: true
+"""
+# Ends when its node is told to, with that status.
+RANK = """\
+#!/usr/bin/python3
+import os, sys, time
+shown = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "NCCL_IB_HCA", "NOTE")
+print(*(os.environ.get(name) for name in shown), *sys.argv[1:], sep="|", flush=True)
+while not os.path.exists("/run/stand-in/end"):
+    time.sleep(0.05)
+sys.exit(int(open("/run/stand-in/end").read()))
+"""
+REDUCE = """\
+#!/usr/bin/python3
+import ctypes, os, socket
+mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+world, integer, total = (
+    ctypes.byref(ctypes.c_char.in_dll(mpi, f"ompi_mpi_{name}"))
+    for name in ("comm_world", "int", "op_sum")
+)
+one, ranks, rank = ctypes.c_int(1), ctypes.c_int(), ctypes.c_int()
+mpi.MPI_Init(None, None)
+mpi.MPI_Comm_rank(world, ctypes.byref(rank))
+mpi.MPI_Allreduce(ctypes.byref(one), ctypes.byref(ranks), 1, integer, total, world)
+print(f"{rank.value} of {ranks.value}, {os.environ['RANK']} on {socket.gethostname()}", flush=True)
+if os.path.exists("/run/stand-in/end"):
+    os._exit(int(open("/run/stand-in/end").read()))
+mpi.MPI_Finalize()
+"""
+ENGINE, JOB = "sparkgen-engine-chat", "sparkgen-job-"
+# A rank, and not what started it.
+PROGRAM = "python[0-9.]* /opt/sparkgen/files/"
+# Enters a node as ssh would.
+SSH = """\
+#!/bin/bash
+shift 2
+[[ $1 != -t ]] || shift
+node=$1
+shift
+exec $(cat "{folder}/enter.$node") env PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c "$*"
+"""
+
+
+class Cluster:
+    """Two nodes, and what the operator runs."""
+
+    def __init__(self, rack: stack.Rack, bundle: Bundle, folder: Path) -> None:
+        self.rack, self.folder = rack, folder
+        self.head, self.worker = rack.machines["spark1"], rack.machines["spark2"]
+        shutil.copytree(bundle.folder / "jobs", folder / "operated/jobs")
+        programs = folder / "programs"
+        programs.mkdir()
+        for name, text in {"ssh": SSH.format(folder=folder)}.items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        for name, machine in rack.machines.items():
+            enter = f"nsenter --target={machine.process} --mount --pid --net --uts"
+            (folder / f"enter.{name}").write_text(enter)
+        self.env = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
+
+    def start(self, job: str, *options: str) -> "subprocess.Popen[str]":
+        """Run the job's start.sh."""
+        script = self.folder / f"operated/jobs/{job}/start.sh"
+        return subprocess.Popen(
+            ["bash", script, *options],
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, job: str, *options: str) -> tuple[int, str]:
+        """The exit status of start.sh, and what it prints."""
+        with self.start(job, *options) as process:
+            output, _ = process.communicate(timeout=PATIENCE)
+            return process.returncode, output
+
+    @property
+    def machines(self) -> tuple[Machine, Machine]:
+        return self.head, self.worker
+
+    def end(self, status: int, *machines: Machine) -> None:
+        """Have ranks end."""
+        for machine in machines:
+            machine.run("sh", "-c", f"echo {status} >/run/stand-in/end")
+
+    def printed(self, job: str) -> list[str]:
+        """What the ranks have printed on each node."""
+        return [
+            m.run("journalctl", "-o", "cat", "--no-pager", "-u", f"{JOB}{job}").stdout
+            for m in self.machines
+        ]
+
+    def runs(self) -> bool:
+        return all(machine.run("pgrep", "-f", PROGRAM).stdout for machine in self.machines)
+
+    def serves(self) -> bool:
+        return all(machine.state(ENGINE) == "active" for machine in self.machines)
+
+    def is_clear(self) -> None:
+        """Nothing of a job is left, and the engine serves again."""
+        until(self.serves)
+        for machine in self.machines:
+            machine.run("rm", "-f", "/run/stand-in/end")
+            assert machine.run("pgrep", "-f", PROGRAM).stdout == ""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    require_root()
+    require(*PROGRAMS, *nodes.PROGRAMS, *logins.PROGRAMS, "journalctl", "mpirun", "flock", "ss")
+    folder = tmp_path_factory.mktemp("jobs")
+    (folder / "files").mkdir()
+    for name, text in {"rank.py": RANK, "reduce.py": REDUCE}.items():
+        (folder / "files" / name).write_text(text)
+        (folder / "files" / name).chmod(0o755)
+    (folder / "jobs.yaml").write_text(SITE)
+    bundle = Bundle(f"jobs-{folder.name}", folder / "jobs.yaml")
+    trees = {node.name: stack.prepared(bundle, node, folder) for node in bundle.site.nodes}
+    for tree in trees.values():
+        _equip(tree)
+    add_logins(trees.values(), folder)
+    with stack.cabled(bundle, folder) as network, stack.Rack(trees, network) as rack:
+        for machine in rack.machines.values():
+            stack.install(machine)
+            machine.systemctl("start", "--no-block", ENGINE)
+        started = Cluster(rack, bundle, folder)
+        until(started.serves)
+        yield started
+
+
+def _equip(tree: Path) -> None:
+    """A virtual environment for the job, another one whose engine only waits, and sudo."""
+    programs = {
+        "opt/train/bin/torchrun": TORCHRUN.read_text(),
+        # The worker watches the port at which ranks meet.
+        "opt/serve/bin/vllm": "#!/bin/sh\nexec python3 -m http.server 29501\n",
+        "usr/bin/sudo": '#!/bin/sh\nexec "$@"\n',
+    }
+    for path, text in programs.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text)
+        (tree / path).chmod(0o755)
+    allowed = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+    for unit, text in {ENGINE: KEEP_CACHES, f"{JOB}reduce": f"Environment={allowed}\n"}.items():
+        drop_in = tree / f"opt/units/{unit}.service.d/test.conf"
+        drop_in.parent.mkdir()
+        drop_in.write_text(f"[Service]\n{text}")
+
+
+def test_job_between_two_servings(cluster: Cluster) -> None:
+    with cluster.start("train") as process:
+        until(lambda: all("|" in text for text in cluster.printed("train")))
+        assert [machine.state(ENGINE) for machine in cluster.machines] == ["inactive"] * 2
+        cluster.end(0, *cluster.machines)
+        output, _ = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, output) == (0, "== train has ended well\n")
+    hcas, rest = "=rocep1s0f0:1,roceP2p1s0f0:1", "a b 'c' $d|it's a $HOME test"
+    for rank, text in enumerate(cluster.printed("train")):
+        assert f"{rank}|2|10.100.0.11|29600|{hcas}|{rest}" in text.splitlines()
+    cluster.is_clear()
+
+
+def test_dead_rank_ends_all(cluster: Cluster) -> None:
+    with cluster.start("train") as process:
+        until(cluster.runs)
+        killed = time.monotonic()
+        cluster.worker.run("pkill", "-KILL", "-f", PROGRAM)
+        output, _ = process.communicate(timeout=PATIENCE)
+    print(f"seen after {time.monotonic() - killed:.1f} s")
+    assert process.returncode == 1
+    assert "== the rank on spark2 has ended with exit-code 1; journalctl -u" in output
+    cluster.is_clear()
+
+
+def test_job_that_is_stopped(cluster: Cluster) -> None:
+    with cluster.start("train") as process:
+        until(cluster.runs)
+        assert cluster.run("train", "--stop")[0] == 0
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    cluster.is_clear()
+
+
+def test_missing_file(cluster: Cluster) -> None:
+    cluster.worker.run("mv", "/opt/sparkgen/files/rank.py", "/opt/moved")
+    status, output = cluster.run("train")
+    cluster.worker.run("mv", "/opt/moved", "/opt/sparkgen/files/rank.py")
+    assert status == 3
+    assert "there is no /opt/sparkgen/files/rank.py\n== spark2: see above\n" in output
+    assert cluster.serves()
+
+
+def test_mpi(cluster: Cluster) -> None:
+    status, output = cluster.run("reduce")
+    assert (status, output) == (0, "== reduce has ended well\n"), output
+    printed = cluster.printed("reduce")[0]
+    for rank in range(2):
+        assert f"{rank} of 2, {rank} on spark{rank + 1}" in printed
+    cluster.is_clear()
+
+
+def test_mpi_with_a_rank_that_fails(cluster: Cluster) -> None:
+    cluster.end(7, cluster.worker)
+    status, output = cluster.run("reduce")
+    assert status == 7, output
+    assert "== the rank on spark1 has ended with exit-code 7" in output
+    cluster.is_clear()
