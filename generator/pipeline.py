@@ -136,6 +136,10 @@ def _site(
         declared, unread = of_images.applied(declared, catalogs, lock)
         findings = [*findings, *unread]
     found, declaration = rules.check(declared, document, beside, policy)
+    if any(finding.rule == "SG632" for finding in found):
+        from generator.sitefile.mistakes.causes import together
+
+        found = list(together(found))
     findings += found
     if lock and declaration:
         findings = _held(findings, declaration, lock)

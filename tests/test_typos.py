@@ -38,7 +38,7 @@ def shares(found: Sequence[Outcome]) -> Mapping[str, tuple[int, float]]:
 
 # If two values contradict each other, either may be the one with a wrong digit.
 OF_NO_LINE = ("digit", "line")
-FLOORS = {"detected": 0.97, "line": 0.98, "one": 0.98, "restored": 0.95}
+FLOORS = {"detected": 0.99, "line": 0.98, "one": 0.98, "restored": 0.95}
 
 
 @pytest.mark.long

@@ -227,7 +227,7 @@ def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
     """
     used: dict[str, Endpoint] = {}
     for cable in cabling:
-        if _is_to_itself(nodes, cable):
+        if _is_to_itself(nodes, cable) or _is_at_no_port(nodes, cable):
             continue
         owners = [used.get(str(end)) for end in cable.endpoints]
         cables = {owner.path[:2] for owner in owners if owner}
@@ -264,6 +264,12 @@ def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
                     else (),
                 )
             used.setdefault(str(end), end)
+
+
+def _is_at_no_port(nodes: Nodes, cable: DeclaredCable) -> bool:
+    """Whether an end names a port that no node has: where the cable is, is not known."""
+    names = _names(nodes)
+    return any(end.name in names and end.port not in PORT_NAMES for end in cable.endpoints)
 
 
 def _free_port(end: Endpoint, nodes: Nodes, cabling: Cabling) -> str:

@@ -59,7 +59,7 @@ def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG603", unless="SG201 SG203 SG204 SG208 SG243")
+@rule("SG603", unless="SG201 SG203 SG204 SG207 SG208 SG209 SG243")
 def parallel_product(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], model: DeclaredModel
 ) -> Iterator[Fault]:

@@ -24,7 +24,7 @@ from generator.sitefile.text_types import before_comment
 SUBNET_AWARE_NCCL = (2, 30, 7)
 
 
-@rule("SG401", unless="SG203 SG208 SG219 SG301 SG305 SG308 SG311 SG316")
+@rule("SG401", unless="SG203 SG208 SG219 SG301 SG305 SG308 SG311 SG316 SG441")
 def ring_needs_nccl(engine: DeclaredEngine, fabric: Fabric, topology: Topology) -> Iterator[Fault]:
     """A ring needs NCCL 2.30.7 or newer, and so do other nodes whose ports differ.
 

@@ -14,7 +14,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Setting
 Services = Mapping[str, Settings]
 
 
-@rule("SG260", unless="SG201")
+@rule("SG260", unless="SG201 SG241")
 def node_of_the_gateway(services: Services, nodes: Nodes) -> Iterator[Fault]:
     """The gateway is on a node of the site.
 

@@ -292,7 +292,7 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
         )
 
 
-@rule("SG510", unless="SG501 SG503 SG603", depends_on="model")
+@rule("SG510", unless="SG501 SG503 SG507 SG603", depends_on="model")
 def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Tensor parallelism splits attention heads, and splits or replicates KV heads, evenly.
 

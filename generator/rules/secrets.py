@@ -58,6 +58,8 @@ def value_of_a_secret(secrets: Sequence[Secret], document: Document) -> Iterator
           secrets: [WANDB_API_KEY]
     """
     paths = (secret.path for secret in secrets if not secret.looks)
+    # That a secret has a name alone is said where its value is a mapping.
+    paths = (path for path in paths if path[-3:-2] != ("secrets",))
     for path in dict.fromkeys(paths):
         yield Fault("the value of a secret is written here", path, _help(document, path))
 

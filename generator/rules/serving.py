@@ -38,7 +38,7 @@ def _with_nodes(groups: Groups) -> Iterator[DeclaredGroup]:
     return (group for group in groups if not group.is_alternative)
 
 
-@rule("SG240")
+@rule("SG240", unless="SG110")
 def duplicate_group(groups: Groups) -> Iterator[Fault]:
     """No two groups have the same name.
 

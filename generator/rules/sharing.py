@@ -41,7 +41,42 @@ from generator.sitefile.source import Document
 _TOGETHER = 0.92
 
 
-@rule("SG245", unless="SG201 SG240 SG241 SG602 SG608")
+@rule("SG110", unless="SG201 SG241")
+def copy_of_a_group(groups: Groups) -> Iterator[Fault]:
+    """A group is not the copy of another one.
+
+    Two groups with the same model, engine and ports can't run on the same nodes. Most often one of
+    them was copied, and its nodes were to be changed.
+
+    Bad:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: chat-b
+            nodes: [spark1]
+
+    Good:
+        groups:
+          - name: chat
+            nodes: [spark1]
+          - name: chat-b
+            nodes: [spark2]
+    """
+    known: list[DeclaredGroup] = []
+    for group in groups:
+        own = {*group.nodes}, group.model, group.engine
+        first = next((g for g in known if ({*g.nodes}, g.model, g.engine) == own), None)
+        if first and group.engine and not group.is_alternative and group.runs_beside(first):
+            yield Fault(
+                f"{group.name} is {first.name} again: it has the same nodes, model and engine",
+                (*group.path, "name"),
+                "write other nodes, or remove one of the two",
+                related=(Related("the other one", (*first.path, "name")),),
+            )
+        known.append(group)
+
+
+@rule("SG245", unless="SG110 SG201 SG240 SG241 SG602 SG608")
 def port_of_two_groups(groups: Groups, service_ports: PortsOfNodes) -> Iterator[Fault]:
     """Engines on one node do not share ports.
 
@@ -103,7 +138,7 @@ def _ports(group: DeclaredGroup) -> Iterator[tuple[str, str, RequestedPort]]:
             yield node, name, replace(port, is_written=group.is_own and port.is_written)
 
 
-@rule("SG246", unless="SG201 SG241")
+@rule("SG246", unless="SG110 SG201 SG241")
 def memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> Iterator[Fault]:
     """The engines on a node leave the system the memory that it needs.
 
@@ -140,7 +175,7 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> It
             yield shared.fault(taken, division(shared, nodes, document))
 
 
-@rule("SG254", Severity.WARNING, unless="SG201 SG241 SG246")
+@rule("SG254", Severity.WARNING, unless="SG110 SG201 SG241 SG246")
 def much_memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> Iterator[Fault]:
     """The engines on a node take at most 0.85 of its memory together, and leave 16 GiB.
 
@@ -440,7 +475,8 @@ def order_of_one_engine(document: Document, services: Mapping[str, Settings]) ->
         services:
           guard: true
     """
-    if "order" in services.get(Guard.NAME, {}) and GROUPS not in document.data:
+    has_groups = GROUPS in document.data or "engine" not in document.data
+    if "order" in services.get(Guard.NAME, {}) and not has_groups:
         yield Fault(
             "there is one engine, and no group",
             _GUARD_ORDER,

@@ -222,7 +222,7 @@ def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -
         )
 
 
-@rule("SG665", Severity.WARNING, unless="SG201 SG202 SG602", engine=NAME)
+@rule("SG665", Severity.WARNING, unless="SG201 SG202 SG208 SG602", engine=NAME)
 def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """An image for MPI contains an SSH server.
 

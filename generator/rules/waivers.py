@@ -35,9 +35,13 @@ def waived(
         *warnings,
         *(f for f in errors if f.rule in RULES and not _is_error(RULES[f.rule])),
     ]
+    wrong = {finding.path[0] for finding in errors if finding.path}
     unused = []
     for index, waiver in enumerate(waivers):
-        if waiver.rule in RULES and waiver.rule not in checked:
+        # An error in the same section may hide what the waiver is for.
+        is_hidden = bool(wrong & {re.split(r"[.\[]", path)[0] for path in waiver.paths})
+        is_warning = waiver.rule in RULES and not _is_error(RULES[waiver.rule])
+        if is_warning and (is_hidden or waiver.rule not in checked):
             continue
         idle = [
             place

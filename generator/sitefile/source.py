@@ -106,7 +106,9 @@ _PROBLEMS = {
         "two anchors have one name", "give each anchor a name of its own", unsafe=True
     ),
     "found undefined alias": _Problem(
-        "an alias without an anchor", "put quotes around a text that starts with '*'"
+        "an alias without an anchor",
+        "put quotes around a text that starts with '*'",
+        unsafe=True,
     ),
 }
 

@@ -47,7 +47,7 @@ def copied_entry(rng: random.Random, site: Site) -> Mistake | None:
     entries = {s.path[1] for s in site.scalars if s.path[0] == section and len(s.path) > 1}
     if not entries or section not in {k.path[0] for k in site.keys}:
         return None
-    lines = _lines_of(site, (section, rng.choice(sorted(entries, key=str))))
+    lines = site.lines_of((section, rng.choice(sorted(entries, key=str))))
     if lines is None or not re.match(r" *- ", site.lines[lines[0]]):
         return None
     first, end = lines
@@ -62,7 +62,7 @@ def copied_with_edit(rng: random.Random, site: Site) -> Mistake | None:
     if not entries:
         return None
     name = rng.choice(entries)
-    lines = _lines_of(site, ("nodes", name.path[1]))
+    lines = site.lines_of(("nodes", name.path[1]))
     if lines is None or not re.match(r" *- ", site.lines[lines[0]]):
         return None
     first, end = lines
@@ -76,7 +76,7 @@ def copied_with_edit(rng: random.Random, site: Site) -> Mistake | None:
 def misnested_flag(rng: random.Random, site: Site) -> Mistake | None:
     """A flag of the engine written beside 'args', under 'env', or under the model."""
     flags = [k for k in site.keys_below("engine", "args") if len(k.path) == 3]
-    flags = [k for k in flags if _is_a_line(site, k)]
+    flags = [k for k in flags if site.is_line(k)]
     if not flags:
         return None
     flag = rng.choice(flags)
@@ -106,7 +106,7 @@ def misnested_block(rng: random.Random, site: Site) -> Mistake | None:
     if not heads:
         return None
     head = rng.choice(heads)
-    lines = _lines_of(site, head.path)
+    lines = site.lines_of(head.path)
     if lines is None:
         return None
     first, end = lines
@@ -129,7 +129,7 @@ def pasted_section(rng: random.Random, site: Site) -> Mistake | None:
     """A section that was pasted a second time at the end of the file."""
     heads = [k for k in site.keys if len(k.path) == 1 and k.text not in ("version",)]
     head = rng.choice(heads)
-    lines = _lines_of(site, head.path)
+    lines = site.lines_of(head.path)
     if lines is None:
         return None
     block = site.lines[lines[0] : lines[1]]
@@ -139,7 +139,7 @@ def pasted_section(rng: random.Random, site: Site) -> Mistake | None:
 def pasted_command_line(rng: random.Random, site: Site) -> Mistake | None:
     """A flag under 'args' as it stands on a command line."""
     flags = [k for k in site.keys_below("engine", "args") if len(k.path) == 3]
-    flags = [k for k in flags if _is_a_line(site, k) and _is_plain(site, k)]
+    flags = [k for k in flags if site.is_line(k) and _is_plain(site, k)]
     if not flags:
         return None
     flag = rng.choice(flags)
@@ -153,7 +153,7 @@ def pasted_command_line(rng: random.Random, site: Site) -> Mistake | None:
 def pasted_exports(rng: random.Random, site: Site) -> Mistake | None:
     """A variable under 'env' as it stands in a shell script."""
     names = [k for k in site.keys_below("engine", "env") if len(k.path) == 3]
-    names = [k for k in names if _is_a_line(site, k) and _is_plain(site, k)]
+    names = [k for k in names if site.is_line(k) and _is_plain(site, k)]
     if not names:
         return None
     name = rng.choice(names)
@@ -175,28 +175,6 @@ def _with(site: Site, texts: dict[Scalar, str]) -> str:
         line = lines[place.line]
         lines[place.line] = line[: place.column] + texts[place] + line[place.end :]
     return "\n".join(lines)
-
-
-def _lines_of(site: Site, path: KeyPath) -> tuple[int, int] | None:
-    """The lines of a block, if it has lines of its own."""
-    inside = [s for s in site.scalars if s.path[: len(path)] == path]
-    if not inside:
-        return None
-    first, last = min(s.line for s in inside), max(s.line for s in inside)
-    others = {s.line for s in site.scalars if s.path[: len(path)] != path}
-    if others & set(range(first, last + 1)):
-        return None
-    end = last + 1
-    # The rest of a flow collection.
-    while end < len(site.lines) and site.lines[end].strip() in ("]", "}", "],", "},"):
-        return None
-    return first, end
-
-
-def _is_a_line(site: Site, place: Scalar) -> bool:
-    values = [v for v in site.values if v.path == place.path]
-    before = site.lines[place.line][: place.column].strip()
-    return bool(values) and values[0].line == place.line and not before
 
 
 def _is_plain(site: Site, place: Scalar) -> bool:

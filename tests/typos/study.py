@@ -4,18 +4,19 @@ Run it in tests. Mistakes are drawn by a seed: each is one of a kind, in one of 
 """
 
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from generator.diagnostics import Finding, has_errors
-from generator.fixing.repair import repair
+from generator.fixing.repair import Repair, repair
 from generator.pipeline import Reading, read_site
 from generator.records import replace
 from generator.reports.text import place
 from generator.site import Site as Derived
-from typos import blocks, layout, mistakes, values, words
+from typos import blocks, foreign, layout, mistakes, nesting, references, values, words
 from typos.sites import File, files
 from typos.text import Mistake, Site
 
@@ -25,6 +26,9 @@ KINDS: Sequence[Callable[[random.Random, Site], Mistake | None]] = (
     *layout.MISTAKES,
     *blocks.MISTAKES,
     *words.MISTAKES,
+    *nesting.MISTAKES,
+    *foreign.MISTAKES,
+    *references.MISTAKES,
 )
 
 
@@ -32,7 +36,8 @@ KINDS: Sequence[Callable[[random.Random, Site], Mistake | None]] = (
 class Outcome:
     """What became of a mistake.
 
-    `harmed` means that fix made a site without findings, but with another meaning.
+    `harmed` means that fix made a site without findings, but with another meaning, or that it
+    dropped a word.
     """
 
     file: str
@@ -101,10 +106,16 @@ def _outcome(file: File, original: Reading, mistake: Mistake) -> Outcome:
         right_line=mistake.line < 0 or (bool(lines) and lines[0] == mistake.line),
         one_finding=len(new) == 1,
         restored=restored,
-        harmed=done.changed and done.fewer and clean and not restored,
+        harmed=done.changed and done.fewer and not restored and (clean or _lost(mistake, done)),
         refused=done.changed and not done.fewer and not mistake.several,
         findings="; ".join(_described(f, line) for f, line in zip(new, lines, strict=True)),
     )
+
+
+def _lost(mistake: Mistake, done: Repair) -> bool:
+    """Whether fewer words are in the text than were written: one of them was dropped."""
+    before, after = (re.findall(r"\w+", text) for text in (mistake.text, done.raw.decode()))
+    return bool(Counter(before) - Counter(after)) and len(after) < len(before)
 
 
 def _described(finding: Finding, line: int) -> str:

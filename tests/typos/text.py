@@ -70,6 +70,38 @@ class Site:
         """Values at or below a path."""
         return [value for value in self.values if value.path[: len(above)] == above]
 
+    def is_line(self, key: Scalar) -> bool:
+        """Whether a key and its only value are a line of their own."""
+        values = [v for v in self.values if v.path == key.path]
+        before = self.lines[key.line][: key.column].strip()
+        return bool(values) and values[0].line == key.line and not before
+
+    def is_head(self, key: Scalar) -> bool:
+        """Whether a key is alone on its line, with a block below it."""
+        line = self.lines[key.line]
+        return line.partition(" #")[0].strip().removeprefix("- ") == f"{key.text}:"
+
+    def below(self, head: Scalar) -> list[Scalar]:
+        """The keys of the block below a head."""
+        return [k for k in self.keys if k.path[:-1] == head.path and k.line > head.line]
+
+    def block(self, head: Scalar) -> tuple[int, int] | None:
+        """The first line of a head and its block, and the line after them."""
+        return self.lines_of(head.path)
+
+    def lines_of(self, path: KeyPath) -> tuple[int, int] | None:
+        """The first line of what is at a path and the line after it, if it has lines of its own."""
+        inside = [s for s in self.scalars if s.path[: len(path)] == path]
+        if not inside:
+            return None
+        first, last = min(s.line for s in inside), max(s.line for s in inside)
+        others = {s.line for s in self.scalars if s.path[: len(path)] != path}
+        # The rest of a flow collection.
+        goes_on = self.lines[last + 1 : last + 2] and self.lines[last + 1].strip()[:1] in "]}"
+        if others & set(range(first, last + 1)) or (goes_on and self.lines[last + 1].strip()):
+            return None
+        return first, last + 1
+
     def replaced(self, place: Scalar, text: str) -> str:
         """The file with a key or value replaced by another text."""
         line = self.lines[place.line]

@@ -8,7 +8,17 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from generator.diagnostics import Finding, KeyPath, Proposal, Related, reading_error
+from generator.diagnostics import (
+    Finding,
+    KeyPath,
+    Proposal,
+    Related,
+    Rename,
+    Stage,
+    listed,
+    path_text,
+    reading_error,
+)
 from generator.records import record, replace
 from generator.sitefile.key_rules import rules_at
 from generator.sitefile.mistakes.faults import Fault, Faults
@@ -58,7 +68,19 @@ def findings(document: Document) -> tuple[list[Finding], frozenset[str]]:
     found += [finding_of(fault, faults) for fault in left.values() if fault.kind != "twice"]
     twice = [f for f in faults.twice if ("twice", f.path) in left]
     read = [f for f in document.findings if f.rule != "SG003"]
-    return [*read, *twice, *_together(found)], faulty
+    found = _without_the_rest(found, document)
+    return [*read, *twice, *together(found)], faulty
+
+
+def _without_the_rest(found: list[Finding], document: Document) -> list[Finding]:
+    """In a file that ends within a line, what should follow is missing with the rest of it."""
+    end = document.text.count("\n")
+    if document.text.endswith("\n") or document.parts:
+        return found
+    spans = [(f, f.span or document.locate(f.path, at_key=f.at_key)) for f in found]
+    last = [f for f, span in spans if span and span.line == end and f.rule != "SG102"]
+    ends = last[0].path if last else ()
+    return [f for f in found if f.rule != "SG102" or f.path != ends[: len(f.path)] or not ends]
 
 
 def _causes(faults: Faults, left: Iterable[Fault]) -> Iterator[tuple[Cause, _Explained]]:
@@ -100,8 +122,11 @@ def _is_said(fault: Fault, faults: Faults) -> bool:
     unread = {f.path[:-1] if f.rule == "SG004" else f.path for f in read if f.rule in _UNREAD}
     if any(path[:end] in tagged for end in range(len(path) + 1)):
         return True
+    unread |= {f.path for f in read if f.rule == "SG009"}
     if fault.kind in ("required", "dependencies"):
         return path[:-1] in unread
+    if fault.kind == "type" and any(one[: len(path)] == path for one in unread):
+        return True
     return fault.kind == "nullable" and path in {f.path for f in faults.twice}
 
 
@@ -123,7 +148,7 @@ _OF_BOTH = ("model", "engine")
 _UNREAD = ("SG004", "SG009")
 
 
-def _together(found: Iterable[Finding]) -> Iterator[Finding]:
+def together(found: Iterable[Finding]) -> Iterator[Finding]:
     """Findings of one kind, in the entries of one list or the keys of one mapping, as one."""
     kinds: dict[Any, list[Finding]] = {}
     for finding in found:
@@ -133,22 +158,51 @@ def _together(found: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _kind(finding: Finding) -> tuple[Any, ...]:
+    if finding.stage is Stage.RULES:
+        return _kind_of_flag(finding)
     path: list[Any] = ["*" if isinstance(part, int) else part for part in finding.path]
-    words = re.sub(r"'[^']{0,200}'", "''", finding.message)
+    words = re.sub(r"'[^']{0,200}'|[0-9]+", "''", finding.message)
     is_known = finding.rule == "SG106" or (finding.rule == "SG101" and bool(finding.proposals))
     if finding.at_key and is_known and path:
         path[-1] = "*"
-    words = finding.message if finding.rule == "SG102" else words
+    if finding.rule == "SG102":
+        words = path_text(finding.path) if finding.path else finding.message
     return finding.rule, tuple(path), words, len(finding.proposals), finding.unsafe
+
+
+def _kind_of_flag(finding: Finding) -> tuple[Any, ...]:
+    """What flags have in common that are unknown for one reason: all else is by itself."""
+    edits = [edit for proposal in finding.proposals for edit in proposal]
+    key = edits[0].key if len(edits) == 1 and isinstance(edits[0], Rename) else None
+    dashed = str(finding.path[-1]).replace("_", "-") == key
+    is_elsewhere = not edits and finding.help.startswith("write it under")
+    is_variable = not edits and str(finding.path[-1]).isupper()
+    if finding.rule != "SG632" or not (dashed or is_elsewhere or is_variable):
+        return (id(finding),)
+    return finding.rule, finding.path[:-1], "-" if dashed else finding.help
 
 
 def _of_all(first: Finding, others: list[Finding]) -> Finding:
     count = f"{len(others)} more" if len(others) > 1 else "one more"
     single = all(len(one.proposals) == 1 for one in (first, *others))
     edits = tuple(edit for one in (first, *others) for edit in one.proposals[0]) if single else ()
+    if first.rule == "SG102" and first.path == others[0].path:
+        return _all_missing([first, *others])
     return replace(
         first,
         message=f"{first.message}, and {count}",
         related=(*first.related, *(Related("also", one.path) for one in others)),
         proposals=(edits,) if single else (),
+    )
+
+
+def _all_missing(found: list[Finding]) -> Finding:
+    """The keys that one mapping lacks, as one finding."""
+    keys = [re.findall(r"'([^']{0,200})'", one.message)[0] for one in found]
+    rest = found[0].message.partition(" is missing")[2]
+    return replace(
+        found[0],
+        message=f"the keys {listed(map(repr, keys), 'and')} are missing{rest}",
+        help=", ".join([found[0].help, *(one.help.removeprefix("write ") for one in found[1:])]),
+        proposals=(),
     )

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
+import yaml
+
 from generator.diagnostics import Finding
 from generator.records import record, replace
 from generator.sitefile import source
@@ -48,7 +50,7 @@ def corrected(document: Document) -> tuple[Finding, ...]:
     others = [one for one in best[1:] if one.data != best[0].data]
     return (
         *document.findings[:-1],
-        _finding(finding, [best[0].slip, *(o.slip for o in others[:1])]),
+        _finding(finding, [best[0].slip, *(o.slip for o in others[:1])], document.text),
     )
 
 
@@ -57,15 +59,18 @@ _MENDED = ("SG001", "SG002")
 _UNREADABLE = 1_000_000
 
 
-def _finding(finding: Finding, slips: list[Slip]) -> Finding:
+def _finding(finding: Finding, slips: list[Slip], text: str) -> Finding:
     """The finding at the first slip, with all possible meanings."""
     first = slips[0]
+    # The rest may be missing as well.
+    is_cut_off = not text.endswith("\n") and first.span.line == text.count("\n")
     return replace(
         finding,
         message=first.message or finding.message,
         span=first.span,
         help=", or ".join(dict.fromkeys(slip.help for slip in slips)),
         proposals=tuple(slip.edits for slip in slips),
+        unsafe=is_cut_off,
     )
 
 
@@ -97,7 +102,28 @@ def _checked(name: str, text: str, slip: Slip, at: int) -> _Mended | None:
     # Text can be valid YAML with the next keys swallowed by a value, which was not meant.
     if not isinstance(document.data, dict):
         return None
-    return _Mended(slip, len(Faults(document).all) + len(document.findings), document.data)
+    if any(_goes_on(document.root, edit.span.line) for edit in slip.edits):
+        return None
+    faults = Faults(document)
+    return _Mended(slip, len(faults.all) + len(document.findings), faults.typed)
+
+
+def _goes_on(root: Any, line: int) -> bool:
+    """Whether a line has become the rest of a text that begins above it."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        start, end = node.start_mark.line, node.end_mark.line
+        if isinstance(node, yaml.ScalarNode):
+            if not node.style and start < line <= end:
+                return True
+        elif start <= line <= end:
+            waiting += [part for child in node.value for part in _parts(child)]
+    return False
+
+
+def _parts(child: Any) -> tuple[yaml.Node, ...]:
+    return child if isinstance(child, tuple) else (child,)
 
 
 def _next_slip(document: Document, slip: Slip, at: int) -> _Mended | None:

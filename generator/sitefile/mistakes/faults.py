@@ -73,6 +73,8 @@ class Faults:
     def strays(self) -> list[KeyPath]:
         """Keys that may belong elsewhere: unknown, written twice, or excluded by another."""
         paths = [f.path for f in self.of("unknown", "twice", "excludes", "dependencies")]
+        # A line that is there twice is a copy.
+        paths = [path for path in paths if self.second(path) != value_at(self.data, path)]
         paths += [f.beside for f in self.of("excludes", "dependencies")]
         return list(dict.fromkeys(path for path in paths if path and value_at(self.data, path)))
 

@@ -85,6 +85,17 @@ def _dashes(lines: list[str], number: int) -> Iterator[Slip]:
             )
 
 
+def needless_dash(lines: list[str], at: int) -> Iterator[Slip]:
+    """A dash before a key beside others that have none."""
+    for number in _content(lines, at)[:_NEAR]:
+        found = re.match(r"( *)- (?=[\w.-]+:)", lines[number])
+        beside = [lines[n] for n in neighbours(lines, number)]
+        if found and any(re.match(rf"{found[1]}[\w.-]+:", line) for line in beside):
+            dash = stretch(number, found.end(1), found.end())
+            text = "write the line without the '-'"
+            yield Slip(dash, "a '-' before a key that is no list's", text, (Rewrite(dash, ""),))
+
+
 def _list_lines(lines: list[str], number: int) -> Iterator[int]:
     """The nearest lines above and below that begin a list entry."""
     for numbers in (range(number - 1, -1, -1), range(number + 1, len(lines))):

@@ -28,7 +28,7 @@ from generator.sitefile.typed_values import as_typed
 from generator.sitefile.validation import is_valid
 
 _YES = ("yes", "y", "on", "ok", "enable", "enabled")
-_NO = ("no", "n", "off", "none", "disable", "disabled")
+_NO = ("no", "n", "off", "disable", "disabled")
 # Quotes and dashes as a word processor writes them.
 _TYPOGRAPHIC = str.maketrans(
     dict.fromkeys("\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u00ab\u00bb\u2033", "")

@@ -17,6 +17,7 @@ from generator.diagnostics import (
     Rewrite,
     Span,
     all_nearest,
+    listed,
     misspelt,
     reading_error,
     renamings,
@@ -100,7 +101,11 @@ def lost_head(faults: Faults) -> Found:
             around = mapping[:end]
             here = value_at(faults.data, around) if around else faults.data
             for head in keys_at(around) if isinstance(here, dict) else ():
-                own = [key for key in keys if _belongs(key, (*around, head), faults)]
+                own = [
+                    key
+                    for key in keys
+                    if _belongs(key, (*around, head), faults, value_at(here, (key,)))
+                ]
                 if head not in here and _are_enough(own, (*around, head), faults):
                     yield from _with_head(faults, mapping, own, around, head)
 
@@ -108,7 +113,10 @@ def lost_head(faults: Faults) -> Found:
 def _by_mapping(faults: Faults) -> dict[KeyPath, list[str]]:
     """The keys of each mapping that may belong elsewhere."""
     found: dict[KeyPath, list[str]] = {}
-    paths = [*faults.strays, *(f.path for f in faults.of("allowed", "check_with") if f.path)]
+    paths = [
+        *faults.strays,
+        *(f.path for f in faults.of("allowed", "check_with", "type") if f.path),
+    ]
     for path in paths[:_MOST_KEYS]:
         if isinstance(path[-1], str):
             found.setdefault(path[:-1], []).append(path[-1])
@@ -122,8 +130,10 @@ def _entry_keys(path: KeyPath) -> dict[str, Any]:
     return inner if "type" not in inner or isinstance(inner["type"], dict) else {}
 
 
-def _belongs(key: str, head: KeyPath, faults: Faults) -> bool:
+def _belongs(key: str, head: KeyPath, faults: Faults, value: Any = None) -> bool:
     if key in _entry_keys(head):
+        return True
+    if isinstance(value, dict) and is_valid((*head, key), value):
         return True
     if head[-2:] == ("engine", "args"):
         return bool(_flag(key, head[:-2], faults))
@@ -181,6 +191,8 @@ def _with_head(
         (*mapping, key),
         span=Span(line, 0, line, 1),
         proposals=(edits,),
+        # Among flags and variables any name is right, so the block may begin above.
+        unsafe=mapping[-1:] in (("env",), ("args",)),
     )
     yield finding, edits
 
@@ -235,8 +247,12 @@ def _end(lines: list[str], first: int) -> int:
 
 def twice_nested(faults: Faults) -> Found:
     """A block that stands under a key of its own name."""
-    for path in faults.strays:
-        inner = value_at(faults.data, path)
+    paths = [fault.path for fault in faults.of("type", "check_with")]
+    # An entry of a list may have the list's name in it once more.
+    paths += [(*path[:-1], path[-2]) for path in paths if isinstance(path[-1], int)]
+    for path in dict.fromkeys((*faults.strays, *paths)):
+        around = value_at(faults.data, path[:-1])
+        inner = value_at(around[0] if isinstance(around, list) else around, path[-1:])
         if len(path) > 1 and path[-1] == path[-2] and isinstance(inner, dict | list):
             message = f"'{path[-1]}' is written twice, one below the other"
             finding = _finding("SG101", message, f"remove one '{path[-1]}:'", path)
@@ -284,13 +300,17 @@ def moved(faults: Faults) -> Found:
         key = str(path[-1])
         homes = [place for place, names in faults.missing.items() if key in names]
         is_twice = faults.second(path) is not None
+        homes += [f.path for f in faults.of("nullable") if key in _entry_keys(f.path)]
         homes += [(s,) for s in SECTIONS if _lacks(faults, s, key, is_twice)]
         for place in dict.fromkeys(home for home in homes if home != path[:-1] and home):
-            written = [value_at(faults.data, path), faults.second(path)]
-            for again, value in enumerate(written):
-                if value is None or not takes((*place, key), value):
-                    continue
-                there = (*place, key)
+            there, first = (*place, key), value_at(faults.data, path)
+            ways = [(first, faults.second(path)), (faults.second(path), first)]
+            ways = [way for way in ways if way[0] is not None and takes(there, way[0])]
+            if len(ways) > 1:
+                # The second one is the newcomer, unless only the first one can go.
+                ways = [way for way in reversed(ways) if is_valid(path, way[1])]
+            for value, _ in ways:
+                again = value is not first
                 edits = (Remove(path, again=bool(again)), Add(there, typed_at(there, value)))
                 spans = [f.span for f in faults.twice if f.path == path]
                 shown = f"{key}: {value}" if isinstance(value, str) else key
@@ -302,7 +322,7 @@ def moved(faults: Faults) -> Found:
                         f"write it under {place_name(place)}",
                         path,
                         span=spans[0] if again and spans else None,
-                        proposals=(edits,),
+                        proposals=(edits,) if len(ways) == 1 else (),
                     ),
                     (edits[0], Add(there, value)),
                 )
@@ -315,8 +335,17 @@ def _lacks(faults: Faults, section: str, key: str, is_twice: bool) -> bool:
         return False
     if own is None or (isinstance(own, Plain) and own.is_null):
         return True
-    free = isinstance(own, dict) and key not in own and "source" not in own
-    return is_twice and free
+    if not isinstance(own, dict) or key in own:
+        return False
+    known = _entry_keys((section,))
+    rivals = [name for name, its in known.items() if key in _listed(its.get("excludes"))]
+    # One of those that exclude each other is needed.
+    is_needed = bool(rivals) and not any(rival in own for rival in rivals)
+    return is_needed or (is_twice and not rivals)
+
+
+def _listed(names: Any) -> list[str]:
+    return [names] if isinstance(names, str) else list(names or ())
 
 
 def of_the_engine(faults: Faults) -> Found:
@@ -333,7 +362,7 @@ def of_the_engine(faults: Faults) -> Found:
             continue
         key, value = str(path[-1]), value_at(faults.data, path)
         flag = _flag(key, around, faults, path[:-1])
-        name = flag or (key if _is_variable(key) else "")
+        name = flag or (key if _is_variable(key, path[:-1]) else "")
         home = "args" if flag else "env"
         there = (*around, "engine", home, name)
         if not name or value_at(faults.data, there) is not None:
@@ -353,8 +382,9 @@ def of_the_engine(faults: Faults) -> Found:
         )
 
 
-def _is_variable(key: str) -> bool:
-    return re.fullmatch(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+", key) is not None
+def _is_variable(key: str, place: KeyPath) -> bool:
+    is_word = re.fullmatch(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+", key) is not None
+    return is_word and not all_nearest(key.lower(), keys_at(place))
 
 
 def _flag(key: str, around: KeyPath, faults: Faults, place: KeyPath = ()) -> str:
@@ -408,3 +438,19 @@ def _may_be_named(fault: Fault, name: str) -> bool:
     is_near = any(takes((*place, one), fault.value) for one in near)
     has_a_meaning = other_words.meant(key, known) or other_words.of(key) or section_of(key, place)
     return not (is_near or has_a_meaning)
+
+
+def one_by_one(faults: Faults) -> Found:
+    """The entries of a missing list, each under a name of its own: `from` and `to`."""
+    for place, names in faults.missing.items():
+        own = [f for f in faults.of("unknown") if f.path[:-1] == place]
+        for name in names:
+            parts = [f for f in own if other_words.meant(str(f.path[-1]), [name])]
+            entries = [value_at(faults.data, f.path) for f in parts]
+            if len(parts) > 1 and is_valid((*place, name), entries):
+                shown = f"{name}: [{', '.join(map(str, entries))}]"
+                keys = listed((repr(f.path[-1]) for f in parts), "and")
+                message = f"{keys} are entries of '{name}', which is missing"
+                finding = _finding("SG101", message, f"write '{shown}'", parts[0].path)
+                added = Add((*place, name), entries)
+                yield finding, (*(Remove(f.path) for f in parts), added)

@@ -10,7 +10,9 @@ from generator.sitefile.source import Plain
 
 _QUOTE = re.compile(r"(?:: +|- +|[\[{,] *)(['\"])")
 _KEY = r"[A-Za-z_][\w.-]*"
-_PAIR = re.compile(rf" *(?:- +)*({_KEY})(:(?=[^\s/:])|:: *| *[:=] *| +)(?=\S)")
+_PAIR = re.compile(
+    rf" *(?:- +)*({_KEY})(:(?=[^\s/:])|:: *| *(?:[:=]=|[=-]>|[:=\uff1a]) *| +)(?=\S)"
+)
 _HEAD = re.compile(rf" *(?:- +)*({_KEY})\s*(?:#.*)?")
 _BETWEEN = re.compile(r"(?<=[\w\]}'\"]) +(?=[\w'\"\[{])")
 _OPENING = {"[": "]", "{": "}"}
@@ -148,12 +150,25 @@ def _texts(lines: list[str], number: int) -> Iterator[Slip]:
     if found and ": " in f"{found[1]} ":
         start, end = found.start(1), found.end(1)
         text = stretch(number, start, end)
+        if pair := re.search(rf" +(?={_KEY}: )", found[1]):
+            place = stretch(number, start + pair.start(), start + pair.end())
+            yield Slip(
+                place,
+                "two lines that are one",
+                f"write '{found[1][pair.end() :]}' on a line of its own",
+                (Rewrite(place, f"\n{' ' * _column(line)}"),),
+            )
         yield Slip(
             text,
             "a text with ': ' in it needs quotes",
             "write the text in quotes",
             (Rewrite(text, f'"{found[1]}"'),),
         )
+
+
+def _column(line: str) -> int:
+    """The column of a line's key, behind its dash."""
+    return len(line) - len(line.lstrip(" -"))
 
 
 def _colon(number: int, pair: re.Match[str], help_text: str) -> Slip:

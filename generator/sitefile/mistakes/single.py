@@ -71,6 +71,10 @@ def finding_of(fault: Fault, faults: Faults) -> Finding:
     made = _BY_RULE.get(fault.kind, _form_fault)(fault, path)
     if made.rule == "SG106" and rules_at(path).get("check_with") == "node_name":
         made = _of_a_node(made, fault.value, data)
+    if made.unsafe and path[-2:] == _ADDRESS:
+        # The other nodes say how long the prefix is.
+        others = {str(value_at(node, _ADDRESS)).partition("/")[2] for node in data["nodes"]}
+        made = replace(made, unsafe=others - {""} != {made.help.split("'")[1].partition("/")[2]})
     return made if made.at_key else in_plain_characters(made, fault.value)
 
 
@@ -103,7 +107,8 @@ def _unknown_key(fault: Fault, path: KeyPath, siblings: Collection[str]) -> Find
     known = known if all_nearest(key, known) or other_words.meant(key, known) else every
     meant = other_words.meant(key, known)
     others = [section_of(key, path[:-1]), *misspelt(key, all_nearest(key, known))]
-    if any(others) and not takes((*path[:-1], meant), fault.value):
+    takers = [name for name in others[1:] if takes((*path[:-1], name), fault.value)]
+    if (others[0] or takers) and not takes((*path[:-1], meant), fault.value):
         meant = ""
     meant = meant or _holding(path, known, fault.value)
     near = [meant] if meant else all_nearest(key, known)
@@ -239,10 +244,13 @@ def _wrong_kind(fault: Fault, path: KeyPath) -> Finding:
         or listed_alone(types, path, fault.value)
         or one_of_several(types, path, fault.value)
         or (
-            example_of(path),
+            example_of(path) or f"write {wanted}",
             None,
         )
     )
+    if path[-2:-1] == ("secrets",) and isinstance(fault.value, dict):
+        name = next(iter(fault.value), "NAME")
+        help_text = f"write '{name}' alone; values go into /etc/sparkgen/secrets.env on the nodes"
     proposals = () if meant is None else replacements(path, [meant])
     # Another digit may be missing before the zero.
     unsafe = isinstance(fault.value, str) and bool(re.match("[+-]?0[0-9]", fault.value))
@@ -329,7 +337,7 @@ def _excluded(fault: Fault, siblings: Any) -> Finding:
 
 
 def _form_fault(fault: Fault, path: KeyPath) -> Finding:
-    is_key = fault.of_name
+    is_key, unsafe = fault.of_name, False
     if is_key:
         meant = meant_key(path)
         message = f"the name '{path[-1]}' {fault.reason}"
@@ -340,10 +348,17 @@ def _form_fault(fault: Fault, path: KeyPath) -> Finding:
         message = f"{quoted(path, fault.value)} {fault.reason}"
         check = rules_at(path).get("check_with", "")
         help_text = f"write '{meant}'" if meant else example_of(path) or TEXT_HELP.get(check, "")
-        if meant and meant == f"{fault.value}/24":
+        if unsafe := bool(meant and meant.startswith(f"{fault.value}/")):
             help_text += ", or with the prefix length that your network has"
-        proposals = replacements(path, filter(None, [meant]))
-    return reading_error("SG106", message, path, at_key=is_key, help=help_text, proposals=proposals)
+        is_placeholder = str(fault.value).lower() in _PLACEHOLDERS
+        proposals = replacements(path, filter(None, [meant])) if not is_placeholder else ()
+    return reading_error(
+        "SG106", message, path, at_key=is_key, help=help_text, proposals=proposals, unsafe=unsafe
+    )
+
+
+# What people write for what they do not know yet.
+_PLACEHOLDERS = ("none", "null", "todo", "tbd", "xxx", "n/a", "changeme")
 
 
 def _of_a_node(made: Finding, value: str, data: Any) -> Finding:

@@ -44,8 +44,10 @@ TABLE: Sequence[Mistake] = (
     Mistake("a key of another mapping, which lacks it", "its place", places.moved),
     Mistake("flags and variables elsewhere", "'args' or 'env'", places.of_the_engine),
     Mistake("a missing key under another name", "the name", places.named_otherwise),
+    Mistake("both ends of a list under names", "the list", places.one_by_one),
     Mistake("two values in each other's place", "the exchange", values.swapped),
     Mistake("a value that a comma cuts in braces", "what joins it", values.cut_by_comma),
+    Mistake("a list in a list", "the inner one", values.list_in_a_list),
     Mistake("two entries that run together", "a comma or a dash", values.run_together),
     Mistake("a mapping that is a list's only entry", "its dash", values.entry_without_dash),
     Mistake("a value that is commented out", "the value", values.behind_a_sign),
@@ -61,6 +63,7 @@ SLIPS: Sequence[SlipOfText] = (
     SlipOfText("a comma that is missing", "the comma", punctuation.commas),
     SlipOfText("tabs as indentation", "spaces", indentation.tabs),
     SlipOfText("an entry without its dash, or the space after", "it", indentation.dashes),
+    SlipOfText("a dash before a key", "the key without it", indentation.needless_dash),
     SlipOfText("a section without its key", "the key", indentation.missing_section),
     SlipOfText("a line in the wrong column", "another column", indentation.columns),
 )

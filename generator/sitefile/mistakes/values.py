@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from generator.diagnostics import (
+    Data,
     Finding,
     KeyPath,
     Proposal,
@@ -186,6 +187,19 @@ def cut_by_comma(faults: Faults) -> Found:
         if not start or not end or (start.file, start.line) != (end.file, end.line):
             continue
         signs = (".", "") if re.fullmatch("[0-9]{3}", str(path[-1])) else (".",)
+        entries = [value_at(data, first), *keys[keys.index(path[-1]) :]]
+        meant_list: list[Data] = [Plain(str(entry).strip("()")) for entry in entries]
+        if is_valid(first, meant_list):
+            shown = ", ".join(map(str, meant_list))
+            finding = reading_error(
+                "SG103",
+                f"'{before}' is a list, and its entries need brackets",
+                first,
+                help=f"write '{before}: [{shown}]'",
+            )
+            rest = tuple(Remove((*path[:-1], key)) for key in keys[keys.index(path[-1]) :])
+            yield finding, (*rest, Replace(first, meant_list))
+            continue
         ways = [(f"{value_at(data, first)}{sign}{path[-1]}", sign) for sign in signs]
         meant, sign = next((way for way in ways if is_valid(first, Plain(way[0]))), ("", ""))
         if meant and _line(document, start)[start.end_column : end.column].strip() == ",":
@@ -198,6 +212,19 @@ def cut_by_comma(faults: Faults) -> Found:
                 proposals=((Rewrite(comma, sign),),),
             )
             yield finding, (Remove(path), Replace(first, Plain(meant)))
+
+
+def list_in_a_list(faults: Faults) -> Found:
+    """A list with brackets around it once too often."""
+    for fault in faults.of("minlength", "maxlength", "type"):
+        value = value_at(faults.data, fault.path)
+        is_one = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list)
+        if is_one and is_valid(fault.path, value[0]):
+            shown = ", ".join(map(str, value[0]))
+            message = f"'{fault.path[-1]}' is a list in a list"
+            text = f"write '{fault.path[-1]}: [{shown}]'"
+            finding = reading_error("SG103", message, fault.path, help=text)
+            yield finding, (Replace(fault.path, value[0]),)
 
 
 def run_together(faults: Faults) -> Found:

@@ -1,0 +1,81 @@
+"""The values of index.html: the whole site on one page, from what the rest of the bundle says."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from generator.bundle.diagram.layout import layout
+from generator.bundle.diagram.shapes import DARK, LIGHT
+from generator.bundle.tree import File
+from generator.failures.table import Row
+from generator.fit.table import alike, legend, parts_of
+from generator.site import Part, Site
+
+# With more, a picture and a link for each fault are too much for a page.
+_MOST_NODES = 32
+
+_SETUP = re.compile(r"^## Set up\n(.*?)^## ", re.DOTALL | re.MULTILINE)
+_STEP = re.compile(r"^### (?P<title>.*)|^- \[ \] (?P<item>.*(?:\n  [\w`*].*)*)", re.MULTILINE)
+
+
+def page(
+    site: Site, runbook: str, failures: Iterable[Row], files: Iterable[File]
+) -> dict[str, Any]:
+    """The values besides the site; `runbook` is the text of README.md."""
+    is_drawn = site.has_fabric and len(site.nodes) <= _MOST_NODES
+    return {
+        "drawing": layout(site) if is_drawn else None,
+        # The switches are drawn as one frame before those of the nodes.
+        "framed": [*site.switches[:1], *(node.name for node in site.nodes)],
+        "light": LIGHT,
+        "dark": DARK,
+        "linked": True,
+        "failures": failures,
+        "steps": _steps(runbook),
+        "ports": _ports(site),
+        "files": _files(site, files),
+        "memory": [_memory(part) for part in site.parts if part.memory and part.memory.nodes],
+    }
+
+
+def _steps(runbook: str) -> Mapping[str, list[str]]:
+    """The headings of the runbook's setup, each with its items to tick off."""
+    found: dict[str, list[str]] = {}
+    section = _SETUP.search(runbook)
+    for step in _STEP.finditer(section[1] if section else ""):
+        if step["title"]:
+            items = found.setdefault(step["title"], [])
+        else:
+            items.append(" ".join(step["item"].split()))
+    return {title: items for title, items in found.items() if items}
+
+
+def _ports(site: Site) -> Mapping[tuple[str, int], list[str]]:
+    """The nodes on which each program listens on a port."""
+    found: dict[tuple[str, int], list[str]] = {}
+    for node in site.nodes:
+        places = site.parts_of(node.name) or ((site, node),)
+        listening = {port for part, member in places for port in part.listeners(member).items()}
+        for port in sorted(listening):
+            found.setdefault(port, []).append(node.name)
+    return found
+
+
+def _files(site: Site, files: Iterable[File]) -> Mapping[str, list[str]]:
+    """The nodes that have each file, by its path there."""
+    found: dict[str, list[str]] = {}
+    for file in files:
+        node, _, path = file.path.partition("/")
+        found.setdefault(path, []).append(node)
+    return dict(sorted(found.items()))
+
+
+def _memory(part: Part) -> Mapping[str, Any]:
+    """What each node holds for a part, in GiB, in the order of the legend; nodes alike together."""
+    assert part.memory
+    nodes = part.memory.nodes
+    return {
+        "title": part.group,
+        "legend": legend(nodes),
+        "nodes": [(", ".join(names), node, parts_of(node)) for node, names in alike(nodes)],
+    }
