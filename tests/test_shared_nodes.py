@@ -187,6 +187,32 @@ def test_fit_adds_up_what_the_engines_of_a_node_hold() -> None:
     assert shared_nodes(parts[2:]) == []
 
 
+def test_other_programs_count_once() -> None:
+    """The system has less by what they hold, whether one engine or several share the node."""
+    read_alike = [
+        read_with(other, CHAT, SMALL) for other in ([], [{"name": "comfyui", "gib": 6.5}])
+    ]
+    found = []
+    for declared in read_alike:
+        parts = [Part(g.group, g.slot, g.nodes, g.engine, g.memory) for g in declared.groups]
+        [shared] = shared_nodes(parts)
+        memory = declared.groups[0].memory
+        assert memory
+        found.append((shared.system_gib, shared.together_gib, memory.nodes[0].system_gib))
+    (before, held, alone), (after, still, left) = found
+    assert (before - after, alone - left) == pytest.approx((6.5, 6.5), abs=0.02)
+    assert held == still
+
+
+def read_with(other: list[dict[str, Any]], *groups: dict[str, Any]) -> CompleteDeclaration:
+    node: dict[str, Any] = {"name": "spark1", "management": {"address": "10.0.0.11/24"}}
+    node |= {"other": other} if other else {}
+    text = yaml.safe_dump({"version": 1, "name": "lab", "nodes": [node], "groups": list(groups)})
+    declaration = read_site("lab.yaml", text.encode()).declaration
+    assert declaration
+    return declaration
+
+
 @pytest.mark.parametrize(
     ("order", "killed"),
     [

@@ -165,7 +165,7 @@ def _held_by_others(group: CompletePart, groups: Sequence[CompletePart]) -> floa
             )
             most[name][other.slot] = max(held, most[name].get(other.slot, 0.0))
     return max(
-        sum(most[node.name].values()) + SYSTEM_BYTES / GIB / node.visible_gib
+        sum(most[node.name].values()) + (SYSTEM_BYTES / GIB + node.other_gib) / node.visible_gib
         if most[node.name]
         else 0.0
         for node in group.nodes
@@ -451,6 +451,7 @@ class _Members:
             carried=files.carried(declared.engine.given_files, declared.sources, node.name),
             placed=files.placed(declared.engine.files, node.name),
             starts_after=self.place.earlier.get(node.name, ()),
+            other=tuple(name for name, _ in node.other),
         )
 
     def _rank(self, index: int) -> Rank:

@@ -57,9 +57,9 @@ class NodeMemory:
     `kv_room` is what remains of the engine's share for KV cache, `kv_requested` what the requested
     sequences of the requested length take, `kv_one` what a single one takes, `headroom` what is
     left beside the sequences that must have room (negative if they don't). `beside` is what the
-    engine takes at the start beside its share, `filled` what it may take while it serves, and
-    `system` what is left to the system before that. The room may be smaller than computed by
-    `less`, and larger by `doubt`.
+    engine takes at the start beside its share, `filled` what it may take while it serves, `other`
+    what else runs there, and `system` what is left to the system before that. The room may be
+    smaller than computed by `less`, and larger by `doubt`.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -86,6 +86,7 @@ class NodeMemory:
     beside_gib: float = 0.0
     filled_gib: float = 0.0
     less_gib: float = 0.0
+    other_gib: float = 0.0
 
     @property
     def reserve_gib(self) -> float:
@@ -175,6 +176,7 @@ class Fit:
         """The node on which what the engine takes besides its share leaves too little, if any."""
         least = min(self.nodes, key=lambda node: node.system_gib, default=None)
         takes_more = self.is_pinned or any(each.taken != "filled" for each in self.beside)
+        takes_more |= any(node.other_gib for node in self.nodes)
         has_room = self.is_pinned or all(node.headroom_gib >= 0 for node in self.nodes)
         is_crowded = least and takes_more and has_room and least.system_gib < LEAST_GIB
         return least if is_crowded else None
@@ -225,7 +227,7 @@ def on_other_nodes(
 
 
 def _memory_of(node: DeclaredNode) -> tuple[float, ...]:
-    return node.visible_gib, node.memory_gb, node.measured
+    return node.visible_gib, node.memory_gb, node.measured, node.other_gib
 
 
 def _with_newer_memory(node: DeclaredNode) -> DeclaredNode:
@@ -303,7 +305,7 @@ def held_share(engine: str, utilization: float, fit: Fit | None, node: str) -> f
     memory = [each for each in fit.nodes if each.node == node] if fit else []
     if not ENGINE_TRAITS[engine].reserves_outside:
         memory = [each for each in memory if fit and (fit.is_pinned or fit.beside)]
-    taken = [1 - each.system_gib / each.visible_gib for each in memory]
+    taken = [1 - (each.system_gib + each.other_gib) / each.visible_gib for each in memory]
     return max([utilization, *taken])
 
 
@@ -348,7 +350,7 @@ class _Rank:
         self.node, self.index = node, index
         self.running = wanted.running
         self.demand, self.doubt = found[stage], doubts[stage]
-        self.visible = node.visible_gib * GIB
+        self.visible, self.other = node.visible_gib * GIB, node.other_gib * GIB
         self.engine = engine.name
         traits = ENGINE_TRAITS[engine.name]
         self.share = share_bytes(self.visible, engine.memory_utilization, traits.shares_free)
@@ -365,8 +367,8 @@ class _Rank:
         """Whether the needed sequences have room if it is `spared` bytes larger than computed."""
         # A cache of fixed size ignores the share. Then, and with what is taken besides the share,
         # what the system needs is the limit.
-        takes_more = self.pool is not None or self.pinned or self.moved
-        most = self.visible - (formulas.LEAST_BYTES if takes_more else 0)
+        takes_more = self.pool is not None or self.pinned or self.moved or self.other
+        most = self.visible - self.other - (formulas.LEAST_BYTES if takes_more else 0)
         is_within = self.pool is not None or self._left(spared) >= 0
         needed = wanted.needed * self.demand.sequence(wanted.context)
         return is_within and self._taken(spared) <= most and self._room(spared) >= needed
@@ -428,11 +430,12 @@ class _Rank:
             kv_requested_gib=_gib(one * wanted.sequences),
             kv_one_gib=_gib(one),
             headroom_gib=_gib(self.room - one * wanted.needed),
-            system_gib=_gib(self.visible - self.taken),
+            system_gib=_gib(self.visible - self.taken - self.other),
             doubt_gib=_gib(self.doubt.more),
             beside_gib=_gib(self.pinned),
             filled_gib=_gib(self.filled),
             less_gib=0.0 if self.pool is not None else _gib(self.doubt.less),
+            other_gib=_gib(self.other),
         )
 
 

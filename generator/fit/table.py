@@ -59,7 +59,8 @@ UNKNOWN = (
 )
 
 # Weights including the draft, reserve, requested KV cache, the rest of its room, what of it
-# some published starts did not have, the system, and what the engine takes beside its share.
+# some published starts did not have, the system, and what the engine takes beside its share or
+# other programs take.
 UNSURE = 4
 LEGEND = ("weights", "reserve", "requested KV cache", "more room for it", "uncertain", "system")
 BESIDE = "beside the engine's share"
@@ -100,12 +101,12 @@ def head(fit: Fit, words: Row = _HEAD) -> Row:
 
 
 def _takes_more(fit: Fit) -> bool:
-    return any(node.beside_gib for node in fit.nodes)
+    return any(node.beside_gib or node.other_gib for node in fit.nodes)
 
 
 def legend(nodes: Sequence[NodeMemory]) -> tuple[str, ...]:
     """What the parts of their bars are."""
-    return (*LEGEND, BESIDE) if any(node.beside_gib for node in nodes) else LEGEND
+    return (*LEGEND, BESIDE) if any(node.beside_gib or node.other_gib for node in nodes) else LEGEND
 
 
 def verdict(fit: Fit) -> list[str]:
@@ -219,7 +220,7 @@ def parts_of(node: NodeMemory) -> tuple[float, ...]:
         more - unsure,
         unsure,
         max(0.0, node.system_gib),
-        node.beside_gib,
+        node.beside_gib + node.other_gib,
     )
 
 
@@ -314,7 +315,7 @@ def _row(node: NodeMemory, takes_more: bool) -> Row:
         f"{node.kv_requested_gib:.1f}",
         f"{node.kv_room_gib:.1f}",
         f"{node.left_gib:.1f}",
-        *([f"{node.beside_gib:.1f}"] if takes_more else []),
+        *([f"{node.beside_gib + node.other_gib:.1f}"] if takes_more else []),
         f"{node.system_gib:.1f}",
     )
 

@@ -48,7 +48,7 @@ def shared_nodes(parts: Sequence[Part]) -> list[SharedNode]:
         engines = tuple(_largest(here, node))
         if len(engines) > 1:
             held = sum(engine.gib for engine in engines)
-            left = node.visible_gib - held
+            left = node.visible_gib - node.other_gib - held
             found.append(SharedNode(node.name, engines, round(held, 2), round(left, 2)))
     return found
 

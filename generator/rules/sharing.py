@@ -223,7 +223,7 @@ def _shared_memory(groups: Groups, nodes: Nodes) -> Iterator[SharedMemory]:
             continue
         fits |= {group.name: _fit(group, nodes) for group in here if group.name not in fits}
         shares = _shares(here, fits, node.name)
-        most = min(WARNED, 1 - SYSTEM_BYTES / GIB / node.visible_gib)
+        most = min(WARNED, 1 - (SYSTEM_BYTES / GIB + node.other_gib) / node.visible_gib)
         if (*shares, most) in reported:
             continue
         reported.add((*shares, most))

@@ -149,7 +149,7 @@ class Member(Node):
     """A node as it serves in a part of the site: a rank of an engine, and what that reads.
 
     `link` is the subnet that a worker shares with the head. `starts_after` are the groups on the
-    node whose engines start before this one's.
+    node whose engines start before this one's, and `other` the units that do.
     """
 
     ORIGINS = Node.ORIGINS | origins(
@@ -158,6 +158,7 @@ class Member(Node):
         environment=_SETTINGS,
         raw_environment=Origin("engine.env", "values that Compose would read as syntax"),
         model_path=Origin("{node}.model_path"),
+        other=Origin("{node}.other"),
         starts_after=Origin("groups", "engines of one node start one after the other"),
     )
 
@@ -169,6 +170,7 @@ class Member(Node):
     carried: tuple[CarriedFile, ...]
     placed: tuple[PlacedFile, ...]
     starts_after: Words = ()
+    other: Words = ()
 
     @cached_property
     def env(self) -> Mapping[str, str]:

@@ -57,7 +57,8 @@ class Management:
 class DeclaredNode:
     """One node; `host` is its host number in every fabric subnet, `visible_gib` in GiB.
 
-    `halves` are those of its ports that are used, None if the topology decides.
+    `halves` are those of its ports that are used, None if the topology decides. `other` is what
+    else runs on it: its name, and the memory that it holds in GiB.
 
     `measured` is true if the site file states the visible memory; otherwise the lower of two known
     counts is assumed.
@@ -75,6 +76,12 @@ class DeclaredNode:
     measured: bool = True
     env: Written = Written()
     model_path: str | None = None
+    other: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def other_gib(self) -> float:
+        """The memory that everything else on it holds."""
+        return sum(gib for _, gib in self.other)
 
     @property
     def path(self) -> KeyPath:
@@ -639,6 +646,7 @@ def _node(index: int, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> De
         measured="visible_gib" in item,
         env=Written(item.get("env", {})),
         model_path=item.get("model_path"),
+        other=tuple((each["name"], each["gib"]) for each in item.get("other", ())),
     )
 
 

@@ -110,6 +110,10 @@ TEXT_TYPES = {
         "the name of a group: lower-case letters, digits and '-', at most 32",
         r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?",
     ),
+    "unit_name": TextType(
+        "the name of a unit: letters, digits, '.', '_', '@' and '-', at most 63",
+        r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}",
+    ),
     "switch_name": TextType(
         "the name of a switch: letters, digits, '.', '_' and '-', at most 63",
         r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}",
