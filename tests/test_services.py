@@ -66,7 +66,9 @@ def test_sshd(folder: NodeFolder, interactive: str, tmp_path: Path) -> None:
         allowed = "yes" if address in near else "no"
         assert f"\npasswordauthentication {allowed}\n" in config
         assert f"\nkbdinteractiveauthentication {interactive}\n" in config
-        assert "\npermitrootlogin without-password\n" in config
+        root = "without-password" if folder.node.user == "root" else "no"
+        for setting in (f"permitrootlogin {root}", "maxauthtries 3", "logingracetime 20"):
+            assert f"\n{setting}\n" in config
 
 
 @pytest.mark.parametrize("folder", nodes_with("ssh"), ids=str)

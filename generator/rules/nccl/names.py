@@ -26,7 +26,8 @@ from generator.sitefile.declaration import DeclaredEngine
 def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
     """The NCCL in the image reads each of its variables.
 
-    NCCL silently ignores unknown variables.
+    NCCL silently ignores unknown variables. What only a custom build reads is named in
+    'engine.own.env'.
 
     Source: the names that NCCL's own code reads (schemas/nccl-parameters.tsv).
 
@@ -127,7 +128,8 @@ def _unknown(
         name, path = variable.name, variable.path
         if is_harmless is not None and is_harmless != (name in HARMLESS):
             continue
-        if not is_ours(name) or parameter(name) or (engine.nccl_patched and is_patched(name)):
+        is_own = name in engine.own.env or (engine.nccl_patched and is_patched(name))
+        if not is_ours(name) or parameter(name) or is_own:
             continue
         message, near = f"{which} variable {name}", nearest(name)
         proposals = removal(path)
