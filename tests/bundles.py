@@ -189,7 +189,9 @@ def on_node(tree: Path, *argv: str) -> list[str]:
 def links(cables: Sequence[Cable]) -> list[Link]:
     """Cables as the simulated fabric describes them."""
     return [
-        Link(_plug(cable.a), _plug(cable.b) if isinstance(cable.b, Port) else None)
+        Link(_plug(cable.a), _plug(cable.b))
+        if isinstance(cable.b, Port)
+        else Link(_plug(cable.a), None, cable.b.switch)
         for cable in cables
     ]
 

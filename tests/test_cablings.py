@@ -1,17 +1,23 @@
 """Cablings in one table: the kind that they form and what NCCL is told, or why they are refused.
 
-The nodes have a management network, and no engine but where a row has one. `test_network` sends
-frames over the cables of bundles; the variables follow from NCCL 2.30.7, src/transport/net_ib.
+The nodes have a management network, and no engine but where a row has one. The variables follow
+from NCCL 2.30.7, src/transport/net_ib. Whatever is not refused is tried with frames.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 import yaml
+from bundles import links
+from programs import require, require_root
 
+from generator.bundle.render import render
 from generator.diagnostics import Severity
 from generator.pipeline import Reading, read_site
+from generator.verify.namespaces import PROGRAMS, fabric
+from generator.verify.network import complaints
 
 RING = "1:p0 2:p1, 2:p0 3:p1, 3:p0 4:p1, 4:p0 1:p1"
 ANOTHER = "5:p0 6:p1, 6:p0 7:p1, 7:p0 8:p1, 8:p0 5:p1"
@@ -166,3 +172,23 @@ def test_cabling(cabling: Cabling) -> None:
 
 def _errors(reading: Reading) -> list[str]:
     return sorted({f.rule for f in reading.findings if f.severity is Severity.ERROR})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "cabling", [c for c in TABLE if c.cables and not c.refused], ids=lambda cabling: cabling.name
+)
+def test_cabling_works_in_namespaces(cabling: Cabling, tmp_path: Path) -> None:
+    """Every half of every cable carries full frames, and each address answers for itself alone."""
+    require(*PROGRAMS)
+    require_root()
+    site = read_site("site.yaml", cabling.text).site
+    assert site
+    for path, file in render(site, "").items():
+        if "/etc/" in path or path.endswith("wait-fabric.sh"):
+            target = tmp_path / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(file.text)
+    trees = {node.name: tmp_path / node.name for node in site.nodes if node.interfaces}
+    with fabric(trees, links(site.cables), tmp_path) as nodes:
+        assert list(complaints(nodes)) == []

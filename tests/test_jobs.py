@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ mpi.MPI_Finalize()
 """
 ENGINE, JOB = "sparkgen-engine-chat", "sparkgen-job-"
 # A rank, and not what started it.
-PROGRAM = "python[0-9.]* /opt/sparkgen/files/"
+PROGRAM = "python[0-9.]* (-u )?/opt/sparkgen/files/"
 # Enters a node as ssh would.
 SSH = """\
 #!/bin/bash
@@ -150,20 +151,20 @@ class Cluster:
             assert machine.run("pgrep", "-f", PROGRAM).stdout == ""
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+@contextmanager
+def running(folder: Path, torchrun: str, rank: str) -> Iterator[Cluster]:
+    """Both nodes with the bundle, whose engine serves; `rank` is what each rank trains."""
     require_root()
     require(*PROGRAMS, *nodes.PROGRAMS, *logins.PROGRAMS, "journalctl", "mpirun", "flock", "ss")
-    folder = tmp_path_factory.mktemp("jobs")
     (folder / "files").mkdir()
-    for name, text in {"rank.py": RANK, "reduce.py": REDUCE}.items():
+    for name, text in {"rank.py": rank, "reduce.py": REDUCE}.items():
         (folder / "files" / name).write_text(text)
         (folder / "files" / name).chmod(0o755)
     (folder / "jobs.yaml").write_text(SITE)
     bundle = Bundle(f"jobs-{folder.name}", folder / "jobs.yaml")
     trees = {node.name: stack.prepared(bundle, node, folder) for node in bundle.site.nodes}
     for tree in trees.values():
-        _equip(tree)
+        _equip(tree, torchrun)
     add_logins(trees.values(), folder)
     with stack.cabled(bundle, folder) as network, stack.Rack(trees, network) as rack:
         for machine in rack.machines.values():
@@ -174,10 +175,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield started
 
 
-def _equip(tree: Path) -> None:
+def _equip(tree: Path, torchrun: str) -> None:
     """A virtual environment for the job, another one whose engine only waits, and sudo."""
     programs = {
-        "opt/train/bin/torchrun": TORCHRUN.read_text(),
+        "opt/train/bin/torchrun": torchrun,
         # The worker watches the port at which ranks meet.
         "opt/serve/bin/vllm": "#!/bin/sh\nexec python3 -m http.server 29501\n",
         "usr/bin/sudo": '#!/bin/sh\nexec "$@"\n',
@@ -193,6 +194,13 @@ def _equip(tree: Path) -> None:
         drop_in.write_text(f"[Service]\n{text}")
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running(tmp_path_factory.mktemp("jobs"), TORCHRUN.read_text(), RANK) as started:
+        yield started
+
+
+@pytest.mark.long
 def test_job_between_two_servings(cluster: Cluster) -> None:
     with cluster.start("train") as process:
         until(lambda: all("|" in text for text in cluster.printed("train")))

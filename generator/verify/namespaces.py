@@ -27,7 +27,6 @@ Port = tuple[str, int]
 Plug = tuple[str, str]
 
 _NETNS = Path("/run/netns")
-_SHARED = ("switch", "management")
 _PARALLEL = 32
 _READY_TIMEOUT = 10.0
 
@@ -65,10 +64,14 @@ _WITHOUT_EFFECT = {
 
 @record
 class Link:
-    """A cable between two ports (node, number), or from one to the switch when `b` is None."""
+    """A cable between two ports (node, number), or from one to a switch when `b` is None.
+
+    Cables to switches of different names are not joined.
+    """
 
     a: Port
     b: Port | None = None
+    switch: str = ""
 
 
 Way = tuple[str, str]
@@ -210,7 +213,7 @@ class Fabric:
         return [
             plug
             for plug, other in self._bridges.items()
-            if plug == (node, interface) or (other == bridge and bridge not in _SHARED)
+            if plug == (node, interface) or (other == bridge and bridge.startswith("cable"))
         ]
 
     @contextmanager
@@ -294,18 +297,19 @@ class Fabric:
             yield from (pair for pair in pairs if pair[0] in addressed)
 
     def _connected(self) -> Iterator[tuple[Port, Port]]:
-        switched: dict[str, set[int]] = defaultdict(set)
+        switched: dict[tuple[str, str], set[int]] = defaultdict(set)
         for link in self.links:
             if link.b:
                 yield link.a, link.b
                 yield link.b, link.a
             else:
-                switched[link.a[0]].add(link.a[1])
-        for a, b in itertools.permutations(switched, 2):
+                switched[link.switch, link.a[0]].add(link.a[1])
+        near = (pair for pair in itertools.permutations(switched, 2) if pair[0][0] == pair[1][0])
+        for a, b in near:
             # Two ports of a node are two networks, so port 0 need not reach port 1 of another.
             same = [(port, port) for port in switched[a] & switched[b]]
             for port, other in same or itertools.product(switched[a], switched[b]):
-                yield (a, port), (b, other)
+                yield (a[1], port), (b[1], other)
 
     def _ping(self, source: Plug, target: Plug) -> list[str]:
         node, interface = source
@@ -413,12 +417,14 @@ def fabric(
     plugs = [(node, interface) for node in interfaces for interface in interfaces[node]]
     numbers = {plug: number for number, plug in enumerate(plugs)}
     bridges = {(node, MANAGEMENT): "management" for node in management}
+    switches = sorted({link.switch for link in links})
     for number, link in enumerate(links):
+        shared = f"switch{switches.index(link.switch)}"
         for port in filter(None, (link.a, link.b)):
             for half, plug in enumerate(_plugs_of(port)):
                 if plug in bridges or plug not in numbers:
                     raise ValueError(f"{link}: no free port {port}")
-                bridges[plug] = f"cable{number}half{half}" if link.b else "switch"
+                bridges[plug] = f"cable{number}half{half}" if link.b else shared
     name = f"sparkgen-{os.getpid()}-{next(_serial)}"
     running = Fabric(nodes, links, interfaces, name, bridges, numbers)
     with networks(running._namespaces()):

@@ -55,7 +55,10 @@ def _reported(nodes: Fabric, node: str) -> Iterator[str]:
 
 def links(bundle: BundleFolder) -> list[Link]:
     """The cables; the far end of one to a switch is not a node."""
-    return [Link(_port(a), _port(b) if _is_node(bundle, b) else None) for a, b in bundle.cables]
+    return [
+        Link(_port(a), _port(b)) if _is_node(bundle, b) else Link(_port(a), None, _name(b))
+        for a, b in bundle.cables
+    ]
 
 
 def allow() -> None:
@@ -73,7 +76,11 @@ def _cabled(bundle: BundleFolder) -> Iterator[str]:
 
 
 def _is_node(bundle: BundleFolder, end: str) -> bool:
-    return end.partition(":")[0] in bundle.nodes
+    return _name(end) in bundle.nodes
+
+
+def _name(end: str) -> str:
+    return end.partition(":")[0]
 
 
 def _port(end: str) -> Port:
