@@ -45,7 +45,7 @@ TRAITS = EngineTraits(
         ("reranking", ""): "rerank",
     },
     is_built_for_ranks=True,
-    start=Start("0.5.0-dev", "llama.cpp-rpc:0c1e57098", is_made=True),
+    start=Start("b11434", "llama.cpp-rpc:b11434", is_made=True),
     draft_methods={
         # Its --spec-draft-n-max has a default.
         "mtp": Method("draft-mtp", "none", tokens="optional"),

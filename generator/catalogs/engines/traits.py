@@ -318,7 +318,8 @@ class EngineTraits:
         """The git commit of a version, if known: builds are counted, and tagged with a b."""
         if self.commits is None:
             return None
-        return f"b{version}" if version.isdecimal() else self.commits.get(version)
+        build = version.removeprefix("b")
+        return f"b{build}" if build.isdecimal() else self.commits.get(version)
 
     def batch(self, version: str) -> BatchDefaults:
         """The defaults of a version."""

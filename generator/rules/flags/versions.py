@@ -14,10 +14,12 @@ _OF_OTHERS = (
     *("SG632", "SG633", "SG636", "SG637", "SG639"),
     *("SG640", "SG641", "SG643", "SG644", "SG645", "SG649"),
 )
+# NVIDIA's containers are numbered by year and month, whatever is in them.
+_YEARS = range(20, 100)
 _WARNINGS = ("SG638", "SG646")
 
 
-@rule("SG630", Severity.NOTE, unless="SG605")
+@rule("SG630", Severity.NOTE, unless="SG605 SG613")
 def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
     """Settings that only a custom build or a newer engine can have are reported once.
 
@@ -70,7 +72,8 @@ def _is_newer(flags: CheckedFlags) -> bool:
     """Whether it is a release after all that have a catalog, where each has one."""
     known, own = versions(flags.engine.name), version(flags.engine.version).public
     newest = version(known[-1]).public
-    return len(known) > 1 and own > newest and own.release[:1] <= (newest.release[0] + 1,)
+    is_dated = len(own.release) == 2 and own.release[0] in _YEARS
+    return len(known) > 1 and own > newest and not is_dated
 
 
 @rule("SG631", Severity.WARNING)
