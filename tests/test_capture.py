@@ -1,9 +1,11 @@
 """`capture.sh`: what it collects from a node, what it omits, and which archives are rejected."""
 
 import gzip
+import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import tarfile
 from collections.abc import Mapping
@@ -586,3 +588,71 @@ def test_capture_is_read(archive: Path, members: dict[str, str]) -> None:
 def test_command_prints_the_script(sparkgen: Command, tmp_path: Path) -> None:
     outcome = sparkgen("capture", cwd=tmp_path)
     assert (outcome.code, outcome.out, outcome.err) == (0, SCRIPT.read_text(), "")
+
+
+# Names of one's own that begin like names of NCCL, the engines and what these run on.
+OWN_NAMES = [
+    *("NCCL_OWNPASS", "NCCL_IB_HCA_PW", "NCCL_DEBUG_OF_MINE", "UCX_MINE", "OMPI_MCA_mine"),
+    *("PMIX_MCA_mine", "TORCH_NCCL_MINE", "OMP_MINE", "VLLM_USE_MINE", "VLLM_ENABLE_MINE"),
+    *("VLLM_HOST_IP_OF_MINE", "SGLANG_ENABLE_MINE", "SGLANG_OPT_MINE", "TRTLLM_MINE", "TLLM_MINE"),
+    *("GGML_MINE", "TRITON_MINE", "FLASHINFER_MINE", "PYTORCH_MINE", "RAY_memory_mine"),
+]
+OWN_PLACES = ("container", "image", "process", "unit", "nccl")
+
+
+def own_secret(name: str, place: str) -> str:
+    """A secret that is one ordinary word."""
+    return f"zq{name.replace('_', '')}{place}zq".lower()
+
+
+def own_machine(machine_id: str = "") -> Machine:
+    """A node with a variable of each of these names in each place."""
+    lines = {p: [f"{n}={own_secret(n, p)}" for n in OWN_NAMES] for p in OWN_PLACES}
+    unit = "".join(f"Environment={line}\n" for line in lines["unit"])
+    files = {
+        "etc/nccl.conf": "\n".join(lines["nccl"]) + "\nNCCL_DEBUG=INFO\n",
+        "etc/systemd/system/vllm.service": f"[Service]\n{unit}ExecStart=/usr/bin/vllm serve a/b\n",
+        **({"etc/machine-id": f"{machine_id}\n"} if machine_id else {}),
+    }
+    container = Container(
+        *("engine", "vllm/vllm-openai:v0.33.0", ["serve", "a/b"], ["vllm"]),
+        env=[*lines["container"], "NCCL_IB_HCA=rocep1s0f0"],
+        image_env=lines["image"],
+    )
+    process = (["vllm", "serve", "a/b", "--port=8000"], lines["process"])
+    return Machine("spark1", files, {}, [container], {4711: process})
+
+
+def unpacked(archive: Path) -> str:
+    with tarfile.open(archive) as tar:
+        files = [tar.extractfile(member) for member in tar if member.isfile()]
+        return "\n".join(file.read().decode() for file in files if file)
+
+
+@pytest.mark.parametrize("machine_id", ["", "3c2f" * 8])
+def test_names_of_ones_own_keep_no_value(machine_id: str, tmp_path: Path) -> None:
+    """Whatever a name begins with, its value is kept only if the whole name is known."""
+    assert len(FORMS) + len(OWN_NAMES) >= 120
+    assert len(FORMS) + len(OWN_NAMES) * len(OWN_PLACES) >= 200
+    text = unpacked(own_machine(machine_id).capture(tmp_path))
+    secrets = [own_secret(name, place) for name in OWN_NAMES for place in OWN_PLACES]
+    assert [word for word in secrets if word in text] == []
+    assert [name for name in OWN_NAMES if f"{name}=[removed" not in text] == []
+    assert "NCCL_DEBUG=INFO" in text
+    assert "kept the value of NCCL_DEBUG\n" in text
+    assert "left out the value of NCCL_OWNPASS\n" in text
+
+
+def test_a_hash_shows_a_change_and_no_value(tmp_path: Path) -> None:
+    """The same value on the same node has the same hash; the key is not in the archive."""
+    texts = []
+    for number, machine_id in enumerate(("1a2b" * 8, "1a2b" * 8, "3c4d" * 8)):
+        (tmp_path / str(number)).mkdir()
+        archive = own_machine(machine_id).capture(tmp_path / str(number))
+        texts.append(unpacked(archive))
+        assert machine_id not in texts[-1]
+        assert "[removed:" not in str(read("spark1", archive.read_bytes()).texts)
+    hashes = [re.findall(r"NCCL_OWNPASS=(\[removed:[0-9a-f]{16}\])", text) for text in texts]
+    assert hashes[0] == hashes[1] != hashes[2]
+    plain = hashlib.sha256(own_secret("NCCL_OWNPASS", "nccl").encode()).hexdigest()
+    assert plain[:16] not in texts[0]
