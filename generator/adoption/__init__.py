@@ -26,6 +26,7 @@ from generator.records import record, replace
 from generator.sitefile.beside import Beside, nothing_beside
 
 _UNIT = "sparkgen-engine-"
+_MOST_REFUSED = 20
 
 
 @record
@@ -104,13 +105,15 @@ def adopt(
 
 def _assumed(draft: Draft, file: str, beside: Beside) -> Reading:
     """The site with what is assumed; values that no site file can have are left out of it."""
-    while True:
+    for _ in range(_MOST_REFUSED):
         reading = read_site(file, draft.text(assumed=True).encode(), beside)
         wrong = {f.path: f.message for f in reading.findings if _is_of_form(draft, f)}
         if not wrong:
-            return reading
-        for path, message in wrong.items():
-            draft.refuse(path, message)
+            break
+        # From the end, so that the numbers of those before stay.
+        for path in sorted(wrong, key=str, reverse=True):
+            draft.refuse(path, wrong[path])
+    return reading
 
 
 def _is_of_form(draft: Draft, finding: Finding) -> bool:
@@ -364,7 +367,7 @@ def _variables(node: FoundNode, command: Command | None) -> list[Variable]:
     merged = {variable.name: variable for variable in node.settings}
     for container in node.containers:
         is_loose = not (container.words or container.image)
-        if command is None or container is command.container or is_loose:
+        if command is None or container.words == command.container.words or is_loose:
             merged |= {variable.name: variable for variable in container.env}
     # Without a known command that serves a model, only NCCL's variables concern the cluster.
     kept = (v for v in merged.values() if command or v.name.startswith("NCCL_"))

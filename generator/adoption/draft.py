@@ -123,7 +123,11 @@ class Draft:
         for number, one in enumerate(self.ended):
             if one.path[: len(path)] == path or (one.path and path[: len(one.path)] == one.path):
                 self.ended[number] = Ended(one.item, End.LOST, why=why)
-        if isinstance(path[-1], int) or path[-1] in _NEEDED:
+        if isinstance(path[-1], int) and path[0] != "cabling":
+            value = self.get(*path[:-1]).pop(path[-1])
+            if place := self.origins.get(path, self.origins.get(path[:-1])):
+                self.losses.append(Loss(f"{value}: {why}", place))
+        elif isinstance(path[-1], int) or path[-1] in _NEEDED:
             self.todo[path] = why
         else:
             self.drop(*path)

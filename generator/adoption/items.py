@@ -101,7 +101,14 @@ def closed(found: Found, draft: Draft) -> tuple[Ended, ...]:
             rest.append(Ended(item, End.OTHER, why=f"of {item.owner}, which is not in this file"))
         else:
             rest.append(of_table(item))
-    return tuple(sorted((*draft.ended, *losses, *rest), key=lambda one: _key(one.item.place)))
+    ended = [_there(draft, one) for one in (*draft.ended, *losses, *rest)]
+    return tuple(sorted(ended, key=lambda one: _key(one.item.place)))
+
+
+def _there(draft: Draft, one: Ended) -> Ended:
+    """An end in the site, if its value is still there: what is the default is left out at last."""
+    is_gone = one.end is End.SITE and draft.get(*one.path) is None
+    return Ended(one.item, End.DEFAULT, why="the default") if is_gone else one
 
 
 def _all(found: Found) -> Iterator[Item]:

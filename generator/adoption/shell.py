@@ -14,6 +14,7 @@ _PARAMETER = re.compile(rf"{NAME}(?:(:?[-+?=])(.*))?", re.DOTALL)
 _MAX_EXPANSION = 4000
 _MAX_DEPTH = 8
 _MAX_VALUE = 8000
+_MAX_ELEMENTS = 1000
 _OPENING = {"(": ")", "{": "}"}
 
 
@@ -78,7 +79,8 @@ class _Shell:
         """The words that a program gets for one in the text: none, one or more."""
         raw = self._source[at:after]
         if (elements := _ELEMENTS.fullmatch(raw)) and elements[1] in self._arrays:
-            yield from self._arrays[elements[1]]
+            # An array may be made of itself, once more each time.
+            yield from self._arrays[elements[1]][:_MAX_ELEMENTS]
             return
         if found := _ASSIGNED.fullmatch(value):
             self._assign(found[1], bool(found[2]), found[3])

@@ -1,0 +1,99 @@
+"""What other people publish: every setting ends, and none of it becomes structure of the site."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.adoption import Adoption, adopt
+from generator.adoption.found import End
+from generator.adoption.reading import Input, read
+from generator.audit import audit
+from generator.capture import CaptureError
+from generator.diagnostics import Severity
+
+INPUTS: list[dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "strangers/inputs.yaml").read_text("utf-8")
+)
+SECTIONS = {"version", "name", "defaults", "nodes", "cabling", "topology", "groups"}
+SECTIONS |= {"model", "engine"}
+# Reading and schema, but for what is still to be written.
+OF_FORM = [f"SG{number}" for number in range(200)]
+
+
+def adopted(name: str, text: str) -> Adoption:
+    return adopt(
+        read([Input("", name, text.encode("utf-8", "surrogatepass"))]), "mine", "mine.yaml"
+    )
+
+
+def check(result: Adoption) -> None:
+    """Every item has an end; the site has nothing but our sections, in their form."""
+    assert [one.item for one in result.ended if one.end is None] == []
+    assert all(one.path for one in result.ended if one.end is End.SITE)
+    assert all(one.why for one in result.ended if one.end is not End.SITE)
+    data = yaml.safe_load(result.text)
+    assert set(data) <= SECTIONS
+    assert all(set(node) <= NODE for node in data["nodes"])
+    errors = [one for one in result.reading.findings if one.severity is Severity.ERROR]
+    assert [one for one in errors if one.rule < "SG2"] == [], result.text
+    for one in result.ended:
+        assert len(one.line.splitlines()) <= 1
+        if one.end is End.SITE:
+            assert result.draft.get(*one.path) is not None, one
+
+
+NODE = {"name", "management", "host", "user", "os", "memory_gb", "visible_gib", "env"}
+
+
+@pytest.mark.parametrize(
+    "case", INPUTS, ids=lambda case: case["source"].partition("/blob/HEAD/")[2]
+)
+def test_published_input(case: dict[str, Any]) -> None:
+    if "refused" in case:
+        with pytest.raises(CaptureError) as raised:
+            adopted(case["name"], case["text"])
+        assert raised.value.why == case["refused"]
+        return
+    result = adopted(case["name"], case["text"])
+    check(result)
+    assert Counter(one.end.name.lower() for one in result.ended if one.end) == case["ends"]
+    data = yaml.safe_load(result.text)
+    known = data.get("engine", {}).get("name")
+    assert (None if known == "TODO" else known) == case.get("engine")
+    audit(result)
+
+
+def test_inputs_are_sixty() -> None:
+    assert len({case["source"] for case in INPUTS}) >= 60
+
+
+ODD = ["", "$X", "${Y:-z}", "\n", "\r", "\u2028", "---", "# ", "{a: 1}", "services:", "'", '"', "é"]
+ODD += ["999", "-1", "null", "TODO", "--port", "x y", "a: b", "\\", "&x", "*x", "!!python/none"]
+
+
+@given(
+    st.sampled_from([case for case in INPUTS if "refused" not in case]),
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 30), st.sampled_from(ODD)), max_size=4),
+)
+def test_damaged_input(case: dict[str, Any], cuts: list[tuple[int, int, str]]) -> None:
+    """Whatever replaces parts of a file, the outcome is such a site, or a refusal."""
+    text = case["text"]
+    for start, length, odd in cuts:
+        at = start % len(text) if text else 0
+        text = text[:at] + odd + text[at + length :]
+    try:
+        result = adopted(case["name"], text)
+    except CaptureError:
+        return
+    check(result)
+
+
+def test_array_of_itself() -> None:
+    """An array that a script adds to itself again and again stays small."""
+    text = "A=(a b)\n" + 'A+=("${A[@]}")\n' * 40 + 'vllm serve openai/gpt-oss-20b "${A[@]}"\n'
+    check(adopted("start.sh", text))
