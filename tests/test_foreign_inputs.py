@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.adoption import Adoption, adopt
@@ -76,6 +76,7 @@ ODD = ["", "$X", "${Y:-z}", "\n", "\r", "\u2028", "---", "# ", "{a: 1}", "servic
 ODD += ["999", "-1", "null", "TODO", "--port", "x y", "a: b", "\\", "&x", "*x", "!!python/none"]
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([case for case in INPUTS if "refused" not in case]),
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, 30), st.sampled_from(ODD)), max_size=4),

@@ -27,10 +27,6 @@ _HALVES = {name: (half.port, half.half) for name, half in FABRIC_HALVES.items()}
 _HCAS = {half.hca: (half.port, half.half) for half in FABRIC_HALVES.values()}
 _SWITCH_NAME = "switch"
 _POOL = IPv4Network("10.100.0.0/16")
-# Management networks for nodes without a known one: the first that nobody else uses.
-_EXAMPLES = [
-    IPv4Network(f"{start}.0/24") for start in ("10.0.0", "172.31.250", "192.168.250", "10.250.250")
-]
 
 End = tuple[str, int]
 Edge = tuple[End, End]
@@ -344,13 +340,12 @@ def _control(draft: Draft, cabling: Cabling, plane: str) -> None:
     usual = TOPOLOGIES[cabling.kind].control_plane
     if plane and plane != usual:
         draft.put(("topology", "control_plane"), plane)
-    network = _managed([w.node for w in cabling.nodes])
     for number, wired in enumerate(cabling.nodes):
         if (plane or usual) == "management" and not draft.get("nodes", number, "management"):
             path = ("nodes", number, "management")
             draft.put((*path, "interface"), RJ45)
-            free = _free(network, number, draft)
-            draft.need((*path, "address"), f"where {wired.node.name} is reached", free)
+            why = f"where {wired.node.name} is reached"
+            draft.need((*path, "address"), why, f"10.250.250.{FIRST_HOST + number}/24")
 
 
 def management(node: FoundNode, wanted: str = "") -> tuple[str, Word] | None:
@@ -367,28 +362,6 @@ def management(node: FoundNode, wanted: str = "") -> tuple[str, Word] | None:
     ]
     found.sort(key=lambda one: (one.name != wanted, one.name != RJ45, one.name.startswith("wl")))
     return (found[0].name, found[0].addresses[0]) if found else None
-
-
-def _managed(nodes: Sequence[FoundNode]) -> IPv4Network:
-    """A management network: the other nodes', or else one that none of them uses."""
-    addresses = [known[1].text for node in nodes if (known := management(node))]
-    if addresses:
-        return IPv4Interface(addresses[0]).network
-    taken = [
-        IPv4Interface(word.text).network
-        for node in nodes
-        for one in node.interfaces
-        for word in one.addresses
-    ]
-    free = (own for own in _EXAMPLES if not any(own.overlaps(other) for other in taken))
-    return next(free, _EXAMPLES[0])
-
-
-def _free(network: IPv4Network, number: int, draft: Draft) -> str:
-    """An address for a node without a known one."""
-    others = {str(node.get("management", {}).get("address", "")) for node in draft.data["nodes"]}
-    hosts = (network.network_address + FIRST_HOST + number + n for n in count())
-    return next(own for h in hosts if (own := f"{h}/{network.prefixlen}") not in others)
 
 
 def _node(draft: Draft, number: int, node: FoundNode, wanted: str, guessed: bool) -> None:

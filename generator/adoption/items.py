@@ -89,9 +89,12 @@ def closed(found: Found, draft: Draft) -> tuple[Ended, ...]:
     paths = {_key(word): path for path, word in draft.origins.items()}
     losses = [Ended(Item("", "", (loss.place,)), End.LOST, why=loss.text) for loss in draft.losses]
     lost = _Places(loss.place for loss in draft.losses)
-    rest = []
-    for item in dict.fromkeys(_all(found)):
-        if any(map(taken.has, item.words)) or any(map(lost.has, item.words)):
+    rest: list[Ended] = []
+    seen: set[tuple[str, int, int]] = set()
+    for item in _all(found):
+        is_known = _key(item.place) in seen
+        seen.add(_key(item.place))
+        if is_known or any(map(taken.has, item.words)) or any(map(lost.has, item.words)):
             continue
         own = next((word for word in item.words if origins.has(word)), None)
         if own:
@@ -112,11 +115,11 @@ def _there(draft: Draft, one: Ended) -> Ended:
 
 
 def _all(found: Found) -> Iterator[Item]:
-    """The items of all files."""
-    yield from found.items
+    """The items of all files, those of containers first."""
     for node in found.nodes:
         for container in node.containers:
             yield from container.items
+    yield from found.items
 
 
 def _key(word: Word) -> tuple[str, int, int]:

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 
 from generator.adoption.found import Interface, Word
+from generator.adoption.items import of_entries
 from generator.adoption.text import Text
 from generator.scaffold.outputs import is_address
 
-_SECTION = re.compile(r"\[([A-Za-z0-9-]+)\]\s*")
-_ENTRY = re.compile(r"([A-Za-z0-9-]+)[ \t]*=[ \t]*(.*?)[ \t]*")
 # Section and key of the interface's name, and of its MTU, in either program's files.
 _NAMES = (("connection", "interface-name"), ("Match", "Name"))
 _MTU = (("ethernet", "mtu"), ("802-3-ethernet", "mtu"), ("Link", "MTUBytes"))
@@ -22,7 +21,11 @@ def is_keyfile(text: str) -> bool:
 
 def interfaces(text: Text) -> Iterator[Interface]:
     """The wired interface that a file is about; none unless it names exactly one."""
-    entries = list(_entries(text))
+    entries = [
+        (section, key, one.place)
+        for one in of_entries(text, "keyfile")
+        for section, _, key in [one.what.partition(".")]
+    ]
     name = next((word for section, key, word in entries if (section, key) in _NAMES), None)
     if name is None or not re.fullmatch(r"[A-Za-z0-9]+", name.text):
         return
@@ -42,15 +45,3 @@ def _addresses(text: Text, word: Word) -> Iterator[Word]:
     for part in re.finditer(r"[^;,\s]+", word.text):
         if is_address(part[0]):
             yield text.word(part[0], start + part.start(), start + part.end())
-
-
-def _entries(text: Text) -> Iterator[tuple[str, str, Word]]:
-    """The section, the key and the value of each line that has one."""
-    section, offset = "", 0
-    for line in text.text.split("\n"):
-        if found := _SECTION.fullmatch(line):
-            section = found[1]
-        elif found := _ENTRY.fullmatch(line):
-            word = text.word(found[2], offset + found.start(2), offset + max(found.span(2)))
-            yield section, found[1], word
-        offset += len(line) + 1
