@@ -5,12 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bundles import BUNDLES, Bundle
 from conftest import Command
 from drifted_nodes import DRIFTS, GOLDEN, MORE, PATH, SERVICES, clean, nodes
 from valid_sites import valid_file
 
+from generator.capture import Capture
 from generator.capture.archive import read
 from generator.drift import drift, unseen
+from generator.drift.seen import OWN
 from generator.records import replace as changed
 from generator.resources import ROOT
 
@@ -131,6 +134,29 @@ def test_site_comes_back_from_its_bundle(sparkgen: Command, tmp_path: Path) -> N
 
 
 LOCKED = f"  - {{source: Qwen/Qwen3-235B-A22B-GPTQ-Int4, revision: main, commit: {'e5' * 20}}}\n"
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=str)
+def test_every_installed_file_is_compared(bundle: Bundle) -> None:
+    """Whichever was edited is named; nccl.conf is compared line by line instead."""
+    captures, expected = [], set()
+    for node in bundle.site.nodes:
+        sums = (bundle.folder / node.name / "SHA256SUMS").read_text()
+        listed = {line.split("  ", 1)[1] for line in sums.splitlines()}
+        installed = sorted(path for path in listed if path.startswith(("etc/", "opt/")))
+        assert listed - {*installed} <= NOT_INSTALLED
+        expected |= {f"{node.name}: /{path}" for path in installed} - {
+            f"{node.name}: /etc/nccl.conf"
+        }
+        edited = "".join(f"edited {path} 644 0\n" for path in installed)
+        texts = {f"{OWN}SHA256SUMS": sums, "commands/installed.txt": edited}
+        captures.append(Capture(node.name, "x.tar.gz", texts))
+    found = [remark for remark in drift(bundle.site, captures, None) if remark.rule == "SG891"]
+    assert {remark.message.partition(" is edited")[0] for remark in found} == expected
+
+
+# These stay in the folder that was copied.
+NOT_INSTALLED = {"conditions.sh", "install.sh", "owners.py", "verify.py"}
 
 
 def test_what_a_user_cannot_read_is_not_called_fine(tmp_path: Path) -> None:

@@ -138,7 +138,12 @@ exec bash -euo pipefail -c "$1"
 """
 
 
-def with_ufw(tmp_path: Path, script: str, env: Mapping[str, str] | None = None) -> str:
+def with_ufw(
+    tmp_path: Path,
+    script: str,
+    env: Mapping[str, str] | None = None,
+    seconds: float = PATIENCE,
+) -> str:
     require("ip", "mount", "ss", "ufw", "unshare")
     require_root()
     done = subprocess.run(
@@ -146,7 +151,7 @@ def with_ufw(tmp_path: Path, script: str, env: Mapping[str, str] | None = None) 
         env={**os.environ, **(env or {})},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=seconds,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -252,7 +257,8 @@ done <"$T/set-ups"
 
 _UNDONE = _AS_BEFORE.replace("--remove >/dev/null", "--undo >/dev/null")
 # Somebody is logged in, and systemd takes the timer.
-_LOGGED_IN = {
+PATH = os.environ["PATH"]
+LOGGED_IN = {
     "ss": "echo 0 0 10.0.0.11:22 10.0.0.5:50000",
     "systemd-run": 'echo "$*" >>"$T/timers"',
     "systemctl": "exit 3",
@@ -263,7 +269,7 @@ _LOGGED_IN = {
 def test_firewall_that_nobody_confirms_is_undone(tmp_path: Path) -> None:
     """Whatever ufw was before; a confirmed one stays, and later runs change only what differs."""
     script = prepared_firewall(tmp_path)
-    for name, line in _LOGGED_IN.items():
+    for name, line in LOGGED_IN.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
     env = {"T": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}

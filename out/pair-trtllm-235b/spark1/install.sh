@@ -66,78 +66,8 @@ check_paths() { # PATH...
 }
 is_immutable() { [[ $'\n'$immutable$'\n' == *$'\n'"$1"$'\n'* ]]; }
 
-stage_file() { # MODE FILE PATH
-  install -D --mode "$1" "$2" "$stage/$3"
-  paths+=("$3")
-}
-
-# Puts the wanted state below $stage; a path that is missing there is to be removed.
-stage() {
-  local before=() known=("${records[@]}") programs=() turns=() path start link name waiting
-  mapfile -t turns <<<"${facts[ALTERNATIVES]:-}" && waiting=" ${turns[*]#* } "
-  if [[ -e $root/$installed ]]; then mapfile -t before <"$root/$installed"; fi
-  mapfile -t paths < <(sed -nE 's/^[^ ]+  ((etc|opt)\/.*)/\1/p' "$bundle/SHA256SUMS")
-  (mkdir "$stage" && cd "$bundle" && cp --parents --no-preserve=mode "${paths[@]}" "$stage")
-  if [[ -e $stage/$netplan ]]; then chmod 0600 "$stage/$netplan"; fi
-  known+=("${paths[@]}")
-  for path in "${paths[@]}"; do
-    if [[ $path == opt/sparkgen/files/* ]]; then
-      # These are the site's own: those are executable that people made so.
-      if [[ -x $bundle/$path ]]; then programs+=("$stage/$path"); fi
-    elif IFS= read -r -N 2 start <"$stage/$path" && [[ $start == '#!' ]]; then
-      programs+=("$stage/$path")
-    fi
-    if [[ $path == etc/systemd/system/*.service && $'\n'$(<"$stage/$path") == *$'\n[Install]'* ]]; then
-      link=etc/systemd/system/multi-user.target.wants/${path##*/} name=${path##*/sparkgen-engine-}
-      known+=("$link")
-      # After the first install, enabling it is up to the admin; an alternative that is not active is not enabled.
-      if [[ " ${before[*]} " != *" $path "* && $waiting != *" ${name%.service} "* ]]; then
-        mkdir -p "$stage/${link%/*}" && ln -s "/$path" "$stage/$link" && paths+=("$link")
-      fi
-    fi
-  done
-  if ((${#programs[@]})); then chmod 0755 "${programs[@]}"; fi
-  # What keeps the GPU in a container over a daemon-reload; DGX OS has it disabled.
-  for path in nvidia-cdi-refresh.{path,service}; do
-    link=etc/systemd/system/multi-user.target.wants/$path
-    if [[ " ${before[*]} " == *" $link "* ]]; then
-      known+=("$link")
-    elif [[ -e $root/usr/lib/systemd/system/$path ]] && ! there "$root/$link"; then
-      mkdir -p "$stage/${link%/*}" && ln -s "/usr/lib/systemd/system/$path" "$stage/$link" && paths+=("$link") known+=("$link")
-    fi
-  done
-  for path in "${before[@]}"; do if [[ " ${known[*]} " != *" $path "* ]]; then paths+=("$path"); fi; done
-  stage_file 0644 <(printf '%s\n' "${known[@]}") "$installed"
-  if [[ -n ${facts[SECRET]:-} ]] && ! there "$root/$secrets"; then stage_file 0600 /dev/null "$secrets"; fi
-  if [[ -n $set_hostname ]]; then stage_file 0644 <(echo "$node") etc/hostname; fi
-  stage_hosts
-}
-
-# What is installed, and the texts of the site that it was made of: these alone make no node different.
-records=("$own"/{SHA256SUMS,site.yaml,base.yaml,lock.yaml}) told=()
-stage_records() {
-  local path && for path in "${records[@]}"; do
-    if [[ -e $bundle/${path##*/} ]]; then stage_file 0644 "$bundle/${path##*/}" "$path"; elif ! there "$root/$path"; then continue; fi
-    told+=("$path")
-  done
-}
-
-# The names of the nodes go to the end of /etc/hosts, between two markers.
+# The names of the nodes are at the end of /etc/hosts, between two markers.
 begin='# begin sparkgen' end='# end sparkgen'
-stage_hosts() {
-  local hosts=$stage/etc/hosts own=$bundle/etc/sparkgen/hosts
-  if [[ -L $root/etc/hosts || (-e $root/etc/hosts && ! -f $root/etc/hosts) ]]; then
-    refuse "/etc/hosts is a link or the like: make it a file" && return
-  fi
-  paths+=(etc/hosts)
-  if there "$root/etc/hosts"; then cp --archive "$root/etc/hosts" "$hosts"; else echo 127.0.0.1 localhost >"$hosts"; fi
-  case $(grep -xF -e "$begin" -e "$end" "$hosts") in
-    '' | "$begin"$'\n'"$end") sed -i -e "/^$begin\$/,/^$end\$/d" -e "\$a\\" "$hosts" ;;
-    *) die "/etc/hosts must have '$begin' and '$end' once, in this order, or neither" ;;
-  esac
-  if [[ -e $own ]]; then printf '%s\n' "$begin" "$(<"$own")" "$end" >>"$hosts"; fi
-  if [[ -n $set_hostname ]]; then sed -i -e "1i127.0.1.1 $node" -e '/^127\.0\.1\.1[[:space:]]/d' "$hosts"; fi
-}
 
 # /etc/hosts as it was, with the lines that others have added since.
 old_hosts() { # OLD
@@ -156,14 +86,6 @@ old_hosts() { # OLD
   } >"$work/old/etc/hosts"
 }
 without_own() { sed -e "${name:+${name}d}" -e "/^$begin\$/,/^$end\$/d" -e "\$a\\" "$1" 2>/dev/null; }
-
-# Whether a path differs from the wanted state, by mode, owner or text; --check shows how.
-differs() {
-  local is=$root/$1 wanted=$stage/$1 old=${kind[$root/$1]:-nothing} new=${kind[$stage/$1]:-nothing}
-  [[ $old != "$new" || ${digest[$is]:-} != "${digest[$wanted]:-}" ]] || return
-  if [[ $action == check && $old != "$new" ]]; then echo "/$1: $old becomes $new"; fi
-  if [[ $action == check && ! -L $is && ! -L $wanted ]]; then diff -uN --label "/$1" --label "/$1, new" "$is" "$wanted" || true; fi
-}
 
 # A change has its own folder: the paths that it touches, a copy of each, the folders that it creates,
 # and a mark that it is unfinished, for as long as it is.
@@ -213,7 +135,7 @@ undo() {
   if live; then
     activate "${paths[@]}" && disarm
     for from in "$@"; do
-      if [[ -s $from/sysctl ]]; then timeout 60 sysctl --quiet --load="$from/sysctl" || true; fi
+      if [[ -s $from/sysctl ]]; then timeout 60 sysctl --quiet --load="$from/sysctl" {lock}>&- || true; fi
       if [[ -e $from/firewall && -x /opt/sparkgen/firewall.sh ]]; then try /opt/sparkgen/firewall.sh --keep || true; fi
     done
   fi
@@ -265,9 +187,6 @@ keep_edited() { # CHANGE
   for path in "${edited[@]}"; do echo "/$path was edited after it was installed: kept as $1.undone/edited/$path"; done
 }
 
-# Whether a change takes the firewall away, and what it has let in.
-ends_firewall() { about opt/sparkgen/firewall.sh "${changed[@]}" && ! there "$stage/opt/sparkgen/firewall.sh"; }
-
 # What a file has done to the machine ends before the file does. Units that systemd has not read yet it can't stop.
 retire() {
   case $1 in
@@ -289,7 +208,7 @@ activate() {
   if about etc/netplan/ "$@" && try netplan generate; then
     if [[ -n $right_links ]]; then echo "the links are as they should be, and are left alone"; else try netplan apply || true; fi
   fi
-  if [[ -e /$sysctl ]] && about "$sysctl" "$@"; then timeout 60 sysctl --quiet --load="/$sysctl" || true; fi
+  if [[ -e /$sysctl ]] && about "$sysctl" "$@"; then timeout 60 sysctl --quiet --load="/$sysctl" {lock}>&- || true; fi
   if about etc/systemd/ "$@"; then try systemctl daemon-reload || true; fi
   if about etc/ssh/sshd "$@"; then
     mkdir -p /run/sshd
@@ -355,7 +274,7 @@ finish() {
 
 action=check root='' set_hostname='' force_host='' force_links='' confirm=1 unconfirmed='' right_links=''
 refused=0 problems=0 overdue='' open='' new='' number=0 different='' job='' batch='' running=''
-changed=() history=() paths=() unread=() suspects=() immutable=''
+changed=() history=() paths=() recorded=() unread=() suspects=() immutable=''
 declare -A origin=() kind=() digest=() facts=()
 exec {lock}</dev/null
 # The copy in a backup only goes back.
@@ -452,7 +371,7 @@ if live && [[ $action == apply ]]; then check_machine "${changed[@]}"; fi
 ((refused == 0)) || exit 2
 if ((${#changed[@]} == 0 && ${#unread[@]} == 0)); then
   stage_records
-  if [[ $action == apply ]]; then for path in "${told[@]}"; do cmp -s "$stage/$path" "$root/$path" || put_path "$stage/$path" "$path"; done; fi
+  if [[ $action == apply ]]; then for path in "${recorded[@]}"; do cmp -s "$stage/$path" "$root/$path" || put_path "$stage/$path" "$path"; done; fi
   echo "there is nothing to change" && exit 0
 elif [[ $action == check ]]; then
   summary && cat "$work/differences" && different=1 && exit 1
@@ -467,7 +386,7 @@ if live; then
   fi
 fi
 printf '/%s\n' "${changed[@]}"
-stage_records && changed+=("${told[@]}")
+stage_records && changed+=("${recorded[@]}")
 change "${changed[@]}"
 history=("$backup" "${history[@]}")
 prune || true
