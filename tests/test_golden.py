@@ -32,7 +32,7 @@ from generator.resources import ROOT
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.parent.name for path in GOLDEN.glob("*/site.yaml"))
 # Labels and descriptions may contain any letters.
-NAMED_BY_PEOPLE = ("README.md", "cabling.svg", "memory.svg", "operator/cables.txt")
+NAMED_BY_PEOPLE = ("README.md", "index.html", "cabling.svg", "memory.svg", "operator/cables.txt")
 EXAMPLES = sorted((ROOT / "sites").glob("*.yaml"))
 SITES = [*EXAMPLES, *(GOLDEN / case / "site.yaml" for case in CASES)]
 
@@ -190,6 +190,8 @@ def test_first_comment_names_generator_and_site(generated: Tree) -> None:
             assert header not in lines, path
         elif path.endswith((".md", ".svg")):
             assert lines[0] == f"<!-- {header[2:]} -->", path
+        elif path.endswith(".html"):
+            assert lines[:2] == ["<!DOCTYPE html>", f"<!-- {header[2:]} -->"]
         elif path.endswith(".js"):
             assert is_payload(path) or lines[0] == f"//{header[1:]}", path
         elif not is_payload(path):

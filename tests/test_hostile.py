@@ -19,6 +19,8 @@ import pytest
 import yaml
 from conftest import Command
 from tables import of_each
+from test_golden import NAMED_BY_PEOPLE
+from test_page import Page
 from waiting import PATIENCE
 
 from generator.bundle.render import render
@@ -228,12 +230,15 @@ def check_tree(tree: Tree) -> None:
         assert ".." not in path.split("/")
         assert not path.startswith("/")
         assert all(line.isprintable() for line in file.text.split("\n")), path
-        assert file.text.isascii() or path in ("README.md", "cabling.svg", "memory.svg"), path
+        assert file.text.isascii() or path in NAMED_BY_PEOPLE, path
         assert ANSWER not in file.text or "sha256" in path.lower() or path == "MANIFEST.json"
         if path.endswith((".yaml", ".json")):
             yaml.load(file.text, yaml.CSafeLoader)
         if path.endswith(".svg"):
             ElementTree.fromstring(file.text)
+        if path.endswith(".html"):
+            assert file.text.count("<script>") <= 1
+            Page(file.text)
     shell = "#!/usr/bin/env bash"
     scripts = {file.text for file in tree.values() if file.text.startswith(shell)} - CHECKED
     CHECKED.update(scripts)

@@ -145,6 +145,7 @@ def test_removed_node_is_removed_whole(
         "MANIFEST.json",
         "README.md",
         "cabling.svg",
+        "index.html",
         "memory.svg",
         "operator",
         "spark1",

@@ -1,7 +1,7 @@
 """The values of index.html: the whole site on one page, from what the rest of the bundle says."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from generator.bundle.diagram.layout import layout
@@ -19,7 +19,7 @@ _STEP = re.compile(r"^### (?P<title>.*)|^- \[ \] (?P<item>.*(?:\n  [\w`*].*)*)",
 
 
 def page(
-    site: Site, runbook: str, failures: Iterable[Row], files: Iterable[File]
+    site: Site, runbook: str, failures: Sequence[Row], files: Iterable[File]
 ) -> dict[str, Any]:
     """The values besides the site; `runbook` is the text of README.md."""
     is_drawn = site.has_fabric and len(site.nodes) <= _MOST_NODES
@@ -29,7 +29,7 @@ def page(
         "framed": [*site.switches[:1], *(node.name for node in site.nodes)],
         "light": LIGHT,
         "dark": DARK,
-        "linked": True,
+        "linked": is_drawn and bool(failures),
         "failures": failures,
         "steps": _steps(runbook),
         "ports": _ports(site),
@@ -70,12 +70,9 @@ def _files(site: Site, files: Iterable[File]) -> Mapping[str, list[str]]:
     return dict(sorted(found.items()))
 
 
-def _memory(part: Part) -> Mapping[str, Any]:
-    """What each node holds for a part, in GiB, in the order of the legend; nodes alike together."""
+def _memory(part: Part) -> tuple[Any, ...]:
+    """The group, the legend, and what nodes hold in its order, in GiB; nodes alike together."""
     assert part.memory
     nodes = part.memory.nodes
-    return {
-        "title": part.group,
-        "legend": legend(nodes),
-        "nodes": [(", ".join(names), node, parts_of(node)) for node, names in alike(nodes)],
-    }
+    held = [(", ".join(names), node.visible_gib, parts_of(node)) for node, names in alike(nodes)]
+    return part.group, legend(nodes), held

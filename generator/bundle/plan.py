@@ -223,6 +223,7 @@ _OPERATOR_OF_EVERY_SITE = (
 )
 
 README = "README.md"
+PAGE = "index.html"
 # The template of each group's page.
 GROUP_PAGE = "readme/group.md"
 CABLING = "cabling.svg"

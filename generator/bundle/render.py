@@ -1,6 +1,6 @@
 """Renders a site's templates: from a site to the tree of its bundle."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from generator.activation import NOTHING, RESTART
@@ -9,6 +9,7 @@ from generator.bundle.diagram.layout import layout
 from generator.bundle.diagram.memory import picture
 from generator.bundle.diagram.shapes import DARK, LIGHT
 from generator.bundle.manifest import checksums, manifest
+from generator.bundle.page import page
 from generator.bundle.payload import copied, original
 from generator.bundle.plan import (
     BUILD_IMAGE,
@@ -20,6 +21,7 @@ from generator.bundle.plan import (
     JOB_FACTS,
     MANIFEST,
     MEMORY,
+    PAGE,
     README,
     START_JOB,
     group_page,
@@ -32,7 +34,7 @@ from generator.bundle.runbook import runbook
 from generator.bundle.templates import printed
 from generator.bundle.tree import File, Tree, decoded, tree
 from generator.failures.analysis import analysis
-from generator.failures.table import Row, rows
+from generator.failures.table import rows
 from generator.site import CarriedFile, Node, Part, Site
 from generator.site.entry import Entry, OperatorEntry
 from generator.site.switch_setup import SwitchSetup
@@ -56,8 +58,7 @@ def render(
     those that the site was read from, by their names in each node's folder.
     """
     files = [*_node_folders(site, nodes or site.nodes)]
-    values = {**_values(site, README), "failures": _failures(site, files)}
-    files.append(File(README, printed(README, **values), 0o644, NOTHING))
+    files += [File(path, printed(path, **v), 0o644, NOTHING) for path, v in _pages(site, files)]
     files += [
         File(group_page(part), printed(GROUP_PAGE, **_values(part, README)), 0o644, NOTHING)
         for part in site.groups
@@ -88,11 +89,13 @@ def render(
     return tree([*files, *recorded, File(MANIFEST, text, 0o644, NOTHING)])
 
 
-def _failures(site: Site, nodes: Iterable[File]) -> tuple[Row, ...]:
-    """What each single fault takes from what the site serves, by the files of its nodes."""
-    if not site.parts:
-        return ()
-    return rows(analysis(site, {file.path: file.text for file in nodes}).failures())
+def _pages(site: Site, nodes: Sequence[File]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The templates of the runbook and of the page, with their values; `nodes` are their files."""
+    texts = {file.path: file.text for file in nodes} if site.parts else {}
+    failures = rows(analysis(site, texts).failures()) if site.parts else ()
+    values = {**_values(site, README), "failures": failures}
+    yield README, values
+    yield PAGE, {"site": site, **page(site, printed(README, **values), failures, nodes)}
 
 
 def _image(site: Site, part: Part) -> Iterator[File]:
@@ -126,9 +129,8 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     }
     if page := _of_image(site, path) or _of_group(site, path):
         return page
-    if path == README:
-        found = _failures(site, _node_folders(site, site.nodes))
-        return path, {**_values(site, path), "failures": found}
+    if path in (README, PAGE):
+        return path, dict(_pages(site, [*_node_folders(site, site.nodes)]))[path]
     if path in (CABLING, MEMORY, *printed_paths):
         return path, _values(site, path)
     setup = next((setup for setup in site.switch_setups if setup.path == path), None)
@@ -177,7 +179,8 @@ def _of_group(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
 def _values(site: Site, path: str) -> dict[str, Any]:
     """The values of the template of a file that belongs to no node."""
     if path == CABLING:
-        return {"site": site, "drawing": layout(site), "light": LIGHT, "dark": DARK}
+        colors = {"light": LIGHT, "dark": DARK}
+        return {"site": site, "drawing": layout(site), **colors, "linked": False}
     if path == MEMORY and site.serving and site.serving.memory:
         drawing = picture(site.serving.title, site.serving.memory)
         return {"site": site, "drawing": drawing, "light": LIGHT, "dark": DARK}

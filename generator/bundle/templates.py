@@ -21,7 +21,7 @@ from jinja2 import (
 from jinja2.bccache import Bucket
 
 from generator import precompiled
-from generator.bundle.escaping import block_yaml, compose, markdown, sh, xml, xml_comment
+from generator.bundle.escaping import block_yaml, compose, html, markdown, sh, xml, xml_comment
 from generator.resources import PACKAGE, TEMPLATES
 
 _Kind = TypeVar("_Kind", bound=Environment)
@@ -157,6 +157,7 @@ def environment_of(kind: type[_Kind], loader: BaseLoader, **more: Any) -> _Kind:
         "json": json.dumps,
         "sh": sh,
         "compose": compose,
+        "html": html,
         "markdown": markdown,
         "xml": xml,
         "xml_comment": xml_comment,

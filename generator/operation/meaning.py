@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 # Files of which every line counts: own files, and those without comments.
-_WHOLE = (".md", ".svg", ".json", "SHA256SUMS")
+_WHOLE = (".md", ".svg", ".html", ".json", "SHA256SUMS")
 _CARRIED = "opt/sparkgen/files/"
 _DIRECTIVES = ("#!", "#SBATCH")
 # What scripts and systemd only repeat in their messages.

@@ -272,7 +272,7 @@ class _Rows(_Picture):
             self.open[cable.number] = points
         else:
             whole = (*begun, *points[::-1]) if begun else (*points, (there, port))
-            self.lines.append(Line(whole, _color(cable.number)))
+            self.lines.append(Line(whole, _color(cable.number), cable.number))
         if not begun:
             left, right = sorted((ends[0], there))
             stops = sorted({left, right, *(x for x in deeper if left < x < right)})
@@ -347,7 +347,7 @@ class _Switch(_Picture):
             x = box.x + _SOCKET_X[cable.a.port] + _SOCKET[0] // 2
             y = box.bottom + self.below + _FIRST_LANE + lane * _LANE
             points = ((x, box.y + _PANEL + _SOCKET[1]), (x, y), (side, y))
-            self.lines.append(Line(points, _color(cable.number)))
+            self.lines.append(Line(points, _color(cable.number), cable.number))
             self.badge(cable, x, box.bottom)
             self.label(cable, (near + side) // 2, y, _ZONE - 20)
             self._switch_port(cable, side, y, on_left)

@@ -111,6 +111,7 @@ class Line:
 
     points: tuple[tuple[int, int], ...]
     color: int
+    cable: int
 
     @property
     def segments(self) -> tuple[Box, ...]:
