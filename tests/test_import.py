@@ -909,6 +909,21 @@ def test_cables_from_options(sparkgen: Command, tmp_path: Path) -> None:
     assert sparkgen("import", *files, "--cable", "spark1:2=x", cwd=tmp_path).code == 2
 
 
+@pytest.mark.parametrize(
+    ("word", "kind", "is_guess"), [("mesh", "ring", False), ("cluster", "switch", True)]
+)
+def test_three_nodes_of_a_recipe(word: str, kind: str, is_guess: bool) -> None:
+    """A mesh of three is a ring; that a switch joins nodes is a guess if nothing says so."""
+    text = (
+        f"recipe_version: '1'\ndescription: three Sparks in a {word}\nmodel: a/b\n"
+        "container: vllm-node\ndefaults: {pipeline_parallel: 3}\n"
+        "command: vllm serve {model} --host 10.0.0.1 -pp {pipeline_parallel}\n"
+    )
+    adopted = adopt(read([Input("", "recipe.yaml", text.encode())]), "mine", "mine.yaml")
+    assert yaml.safe_load(adopted.text)["topology"]["kind"] == kind
+    assert ("that a switch joins the nodes" in adopted.text) is is_guess
+
+
 def test_other_models_are_reported() -> None:
     serve = "docker run vllm/vllm-openai:v0.33.0 {} --port 8000\n"
     text = serve.format("openai/gpt-oss-120b") + serve.format("Qwen/Qwen3-Embedding-8B")

@@ -139,7 +139,11 @@ def _alone(
     variables = {node.name: _variables(node, commands.get(node.name)) for node in nodes}
     mine = variables[nodes[len(missing)].name]
     cabling = cables.Cabling(
-        [cables.wired(node) for node in nodes], _named_ports(mine), ranks, stated_cables
+        [cables.wired(node) for node in nodes],
+        _named_ports(mine),
+        ranks,
+        stated_cables,
+        is_mesh=_is_mesh(nodes, mine),
     )
     cabling.guessed += [node.name for node in missing]
     _fabric(draft, cabling, _control(nodes[0], mine, head), _uses_first_halves(mine, cabling))
@@ -309,6 +313,14 @@ def _engine(
             serving.compare(draft, head, command)
     if head:
         mounts.fill(draft, head.container)
+
+
+def _is_mesh(nodes: Sequence[FoundNode], variables: Sequence[Variable]) -> bool:
+    """Whether a recipe or a variable says that cables join the nodes without a switch."""
+    said = {f"{v.name}={v.value.text}".lower() for v in variables}
+    words = (i.value for node in nodes for c in node.containers if c.is_launched for i in c.items)
+    mesh = {"nccl_ib_subnet_aware_routing=1", "nccl_net=mesh"}
+    return not mesh.isdisjoint(said) or any(re.search(r"(?i)\bmesh\b", text) for text in words)
 
 
 def _named_ports(variables: Sequence[Variable]) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ from generator.sitefile.declaration import FIRST_HOST
 _HALVES = {name: (half.port, half.half) for name, half in FABRIC_HALVES.items()}
 _HCAS = {half.hca: (half.port, half.half) for half in FABRIC_HALVES.values()}
 _SWITCH_NAME = "switch"
+_BY_A_SWITCH = "that a switch joins the nodes, which nothing says: three or more may be a ring"
 _POOL = IPv4Network("10.100.0.0/16")
 
 End = tuple[str, int]
@@ -76,7 +77,8 @@ def named_ports(words: Iterable[str]) -> tuple[int, ...]:
 class Cabling:
     """The cables between nodes: those proven by subnets, and those that are a guess.
 
-    `groups` are the nodes of each engine, if there are several.
+    `groups` are the nodes of each engine, if there are several. `is_mesh` means that somebody says
+    that no switch joins them.
     """
 
     def __init__(
@@ -86,8 +88,10 @@ class Cabling:
         ranks: int,
         stated: Sequence[Edge] = (),
         groups: Sequence[Sequence[str]] = (),
+        is_mesh: bool = False,
     ) -> None:
         self.nodes = list(nodes)
+        self._is_mesh = is_mesh
         self._stated = [*stated] or self._detected()
         self._groups = groups
         self._ports = tuple(ports) or self._own_ports() or (0,)
@@ -105,6 +109,11 @@ class Cabling:
     def is_switched(self) -> bool:
         """Whether its cables end at a switch."""
         return TOPOLOGIES[self.kind].switched
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether its cables are stated, or were detected."""
+        return bool(self._stated) or any(w.node.neighbors for w in self.nodes)
 
     @property
     def is_surveyed(self) -> bool:
@@ -165,7 +174,7 @@ class Cabling:
             return _without_a_switch(total)
         if any(len({node for node, _ in ends}) > 2 for ends in self._shared().values()):
             return SWITCH
-        if total == 2:
+        if total == 2 or (self._is_mesh and not self._addressed()):
             return _without_a_switch(total)
         edges = self._edges(self.nodes)
         both = all(len(w.ports) == 2 for w in self.nodes)
@@ -318,7 +327,8 @@ def write(draft: Draft, cabling: Cabling, interface: str, plane: str) -> None:
     for number, cable in enumerate(cabling.cables):
         _cable(draft, number, cabling, cable, plain)
     place = next((i.place for w in cabling.nodes for i in w.halves.values()), None)
-    draft.put(("topology", "kind"), cabling.kind, place)
+    guess = "" if place or cabling.is_stated or not cabling.is_switched else _BY_A_SWITCH
+    draft.put(("topology", "kind"), cabling.kind, place, guess)
     if cabling.is_alone:
         return
     if plain:

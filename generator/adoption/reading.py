@@ -237,7 +237,6 @@ class _Reader:
         elif orchestrated.is_inspected(file):
             self._contained(one, orchestrated.inspected(file), "what docker inspect printed")
         elif recipes.is_recipe(file):
-            self._items += items.of_yaml(file, "recipe")
             self._contained(one, [recipes.container(file)], "a recipe")
             self._losses += recipes.losses(file)
         else:

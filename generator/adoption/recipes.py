@@ -7,6 +7,7 @@ import yaml
 
 from generator.adoption.command import find
 from generator.adoption.found import Container, FoundNode, Interface, Loss, Variable, Word
+from generator.adoption.items import of_yaml
 from generator.adoption.yaml_file import Yaml
 from generator.capture import CaptureError
 from generator.catalogs import commands
@@ -75,6 +76,7 @@ def container(file: Yaml) -> Container:
         is_changed=is_changed,
         is_launched=True,
         mods=mods,
+        items=tuple(of_yaml(file, "recipe", owner="recipe")),
     )
     if runtime and known is None and find(found, {}) is None:
         why = f"it is a recipe for {runtime.text}, of which nothing is known here"

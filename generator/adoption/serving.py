@@ -171,6 +171,10 @@ def _guessed_version(command: Command) -> str:
     start = STARTS[command.engine]
     if image is None or not image.text or image.text == start.image:
         return start.version
+    if start.version.startswith("b"):
+        # A build is counted, and has no name for one of one's own.
+        build = re.search(r"(?<![a-z0-9])b[0-9]{4,}(?![a-z0-9])", image.text)
+        return build[0] if build else start.version
     tagged = re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?![0-9.])", image.text)
     # Anything older than the first Sparks counts the publisher's own builds.
     first = ENGINE_TRAITS[command.engine].commands.first_release
