@@ -1,0 +1,210 @@
+"""The gateway beside plain nginx: `PYTHONPATH=.:tests python tests/gateway_comparison.py`.
+
+Plain nginx has the same engines as an upstream with `least_conn`, no keys and no njs. Both are
+asked in turns: streams for the CPU time of a chunk, single requests for the time to the first
+token, 1,000 streams at once, and many small requests, after which the memory of the workers is
+read.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import gateway_node
+from bundles import BUILT
+from gateway_node import PROXY, Node, started
+from proxied import entering
+from waiting import until
+
+PLAIN_PORT = 8089
+ROUNDS, STREAMS, CHUNKS = 5, 40, 250
+MANY = 1000
+REQUESTS = 100_000
+
+# Answers with as many chunks as the prompt says, every 20 ms.
+ENGINE = """\
+import asyncio, json, re, sys
+ADDRESS, PORT, NAME = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+PART = b'data: {"choices": [{"delta": {"content": "word "}}], "model": "assistant"}\\n\\n'
+async def answer(reader, writer):
+    head = await reader.readuntil(b"\\r\\n\\r\\n")
+    size = re.search(rb"(?i)content-length: (\\d+)", head)
+    body = await reader.readexactly(int(size[1])) if size else b""
+    if head.startswith(b"GET"):
+        text = json.dumps({"data": [{"id": NAME}]}).encode()
+    else:
+        text = b'{"choices": []}'
+    chunks = re.search(rb'"chunks": (\\d+)', body)
+    if not chunks:
+        writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n%s" % (len(text), text))
+    else:
+        writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Type: text/event-stream\\r\\n"
+                     b"Transfer-Encoding: chunked\\r\\n\\r\\n")
+        for _ in range(int(chunks[1])):
+            writer.write(b"%x\\r\\n%s\\r\\n" % (len(PART), PART))
+            await writer.drain()
+            await asyncio.sleep(0.02)
+        writer.write(b"0\\r\\n\\r\\n")
+    await writer.drain()
+    writer.close()
+async def main():
+    server = await asyncio.start_server(answer, ADDRESS, PORT, backlog=4096)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+# Sends requests, some of them at once; prints how many answers are whole and the median seconds to
+# the first byte of their bodies.
+CLIENT = """\
+import asyncio, json, sys, statistics, time
+host, port, key, count, width, chunks = sys.argv[1:4] + [*map(int, sys.argv[4:])]
+body = {"model": "assistant", "messages": [{"role": "user", "content": "hello"}]}
+body["stream"] = chunks > 0
+if chunks: body["chunks"] = chunks
+text = json.dumps(body).encode()
+request = (b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n"
+           b"Authorization: Bearer %s\\r\\nContent-Length: %d\\r\\n\\r\\n%s")
+request %= (key.encode(), len(text), text)
+first, whole, left = [], 0, count
+async def ask():
+    global whole
+    start = time.monotonic()
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(request)
+    head = await reader.readuntil(b"\\r\\n\\r\\n")
+    data = await reader.read(65536)
+    first.append(time.monotonic() - start)
+    end = data
+    while data:
+        data = await reader.read(65536)
+        end = (end + data)[-64:]
+    is_whole = end.endswith(b"0\\r\\n\\r\\n") if chunks else b"choices" in end
+    whole += head.startswith(b"HTTP/1.1 200") and is_whole
+    writer.close()
+async def client():
+    global left
+    while left > 0:
+        left -= 1
+        await ask()
+async def main():
+    await asyncio.gather(*(client() for _ in range(width)))
+start = time.monotonic()
+asyncio.run(main())
+seconds = time.monotonic() - start
+print(json.dumps({"whole": whole, "first": statistics.median(first), "seconds": seconds}))
+"""
+
+
+@dataclass
+class Server:
+    """An nginx, and where it listens."""
+
+    node: Node
+    process: "subprocess.Popen[bytes]"
+    port: int
+
+    @property
+    def workers(self) -> list[str]:
+        pid = self.process.pid
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU time of the workers."""
+        stats = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2] for pid in self.workers)
+        return sum(sum(map(int, stat.split()[11:13])) for stat in stats) / 100
+
+    @property
+    def memory(self) -> float:
+        """MB that the workers have in memory."""
+        texts = (Path(f"/proc/{pid}/status").read_text() for pid in self.workers)
+        return sum(int(text.partition("VmRSS:")[2].split()[0]) for text in texts) / 1024
+
+    def ask(self, count: int, width: int, chunks: int) -> dict[str, Any]:
+        """What clients saw, with the CPU time of the workers."""
+        host = PROXY.url.removeprefix("http://").partition(":")[0]
+        numbers = map(str, (self.port, self.node.key, count, width, chunks))
+        argv = [*entering(self.node.holder), sys.executable, "-c", CLIENT, host, *numbers]
+        before = self.cpu
+        found: dict[str, Any] = json.loads(subprocess.run(argv, capture_output=True).stdout)
+        return found | {"cpu": self.cpu - before}
+
+
+def plain(node: Node) -> Server:
+    """Nginx with the same engines and nothing else, before the same address."""
+    servers = "".join(f"server {gateway_node.ROUTES[g].address};" for g in ("chat", "chat-b"))
+    address = PROXY.url.removeprefix("http://").partition(":")[0]
+    text = f"""
+worker_processes 2; pid /tmp/plain.pid; events {{ worker_connections 8192; }}
+http {{
+  access_log off;
+  client_body_temp_path /tmp/p1; proxy_temp_path /tmp/p2; fastcgi_temp_path /tmp/p3;
+  uwsgi_temp_path /tmp/p4; scgi_temp_path /tmp/p5;
+  upstream engines {{ least_conn; zone engines 64k; {servers} }}
+  server {{
+    listen {address}:{PLAIN_PORT} backlog=4096;
+    location / {{ proxy_pass http://engines; proxy_http_version 1.1; proxy_buffering off; }}
+  }}
+}}
+"""
+    enter = entering(node.holder)
+    subprocess.run([*enter, "tee", "/run/plain.conf"], input=text.encode(), capture_output=True)
+    argv = ("/run/nginx/nginx", "-c", "/run/plain.conf", "-g", "daemon off; user root;")
+    process = node.start("plain", *argv)
+    node.stack.callback(process.wait)
+    node.stack.callback(process.terminate)
+    until(lambda: node.answers(f"http://{address}:{PLAIN_PORT}/v1/models"))
+    return Server(node, process, PLAIN_PORT)
+
+
+def main() -> None:
+    """Print the figures of both."""
+    gateway_node.ENGINE = ENGINE
+    with TemporaryDirectory() as folder:
+        os.environ[BUILT] = folder
+        compare(Path(folder))
+
+
+def compare(folder: Path) -> None:
+    """The same, with a folder for the node."""
+    (folder / "node").mkdir()
+    with started(folder / "node") as node:
+        assert node.nginx
+        servers = {
+            "plain": plain(node),
+            "gateway": Server(node, node.nginx, int(PROXY.url.rpartition(":")[2])),
+        }
+        cpu: dict[str, list[float]] = {name: [] for name in servers}
+        first: dict[str, list[float]] = {name: [] for name in servers}
+        for _ in range(ROUNDS):
+            for name, server in servers.items():
+                found = server.ask(STREAMS, STREAMS, CHUNKS)
+                assert found["whole"] == STREAMS, found
+                cpu[name].append(found["cpu"] / STREAMS / CHUNKS * 1000)
+                first[name].append(server.ask(200, 1, 1)["first"] * 1000)
+        ratio = statistics.median(b / a for a, b in zip(cpu["plain"], cpu["gateway"], strict=True))
+        for name, server in servers.items():
+            print(f"{name}: {statistics.median(cpu[name]):.4f} ms of CPU time a chunk")
+            print(f"{name}: {statistics.median(first[name]):.2f} ms to the first token, alone")
+            found = server.ask(MANY, MANY, 50)
+            print(f"{name}: {found['whole']} of {MANY} streams at once are whole")
+        print(f"ratio of CPU time, median of {ROUNDS}: {ratio:.2f}")
+        for name, server in servers.items():
+            before = server.memory
+            for part in range(5):
+                found = server.ask(REQUESTS // 5, 32, 0)
+                rate = found["whole"] / found["seconds"]
+                print(
+                    f"{name}: {(part + 1) * REQUESTS // 5} requests, {found['whole']} whole, "
+                    f"{rate:.0f}/s, {before:.0f} -> {server.memory:.0f} MB"
+                )
+
+
+if __name__ == "__main__":
+    main()
