@@ -196,6 +196,20 @@ def test_switch(cluster: Cluster) -> None:
     assert cluster.has_run("chat")
 
 
+@pytest.mark.parametrize("fault", ["", "refused stop on spark1"])
+def test_gateway_drains_what_stops(cluster: Cluster, fault: str) -> None:
+    """Before it stops; afterwards it gets requests again, even if the switch fails."""
+    env = cluster.script.with_name("site.env")
+    env.write_text(env.read_text() + "GATEWAY_NODE=spark3\n")
+    (cluster.calls / "spark3").mkdir()
+    assert cluster.switch("coder", faults=[fault]).returncode == bool(fault)
+    log = (cluster.calls / "log").read_text().splitlines()
+    asked = [line for line in log if "proxy.sh" in line or "systemctl stop" in line]
+    script = "spark3: sudo -S -p '' sh -c '/opt/sparkgen/proxy.sh"
+    assert asked[0] == f"{script} drain chat'"
+    assert f"{script} undrain chat'" in asked[2:]
+
+
 def test_running_alternative_is_left_alone(cluster: Cluster) -> None:
     done = cluster.switch("chat")
     assert (done.returncode, done.stdout) == (0, "chat serves already\n")

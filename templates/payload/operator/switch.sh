@@ -4,7 +4,8 @@
 #   operator/switch.sh         lists what there is, what is running on each node, and what to do if a switch was cut off
 #   operator/switch.sh NAME    runs NAME
 # Before anything stops, this checks on each node that image, model and files of NAME are present, and asks for sudo's
-# password if it is needed. Workers start before the head. If NAME does not get to serve, or this is interrupted, what
+# password if it is needed. A gateway first sends what runs no more requests, and waits up to 10 min for those that it
+# has. Workers start before the head. If NAME does not get to serve, or this is interrupted, what
 # ran before is started again. After a broken connection, run it again. After a boot, the nodes start what was switched
 # to last.
 # Exit status: 0 if NAME serves, 1 if it does not, 2 if it is called wrongly. It runs with the bash of macOS, too.
@@ -23,7 +24,7 @@ on() { ssh -F operator/ssh_config "$@" </dev/null; } # NODE COMMAND
 # With the password entered at the start, so that stopping what failed needs no one at the keyboard.
 as_root() { # NODE COMMAND
   local node index=0
-  for node in $nodes; do
+  for node in $nodes $gateway; do
     [[ $node != "$1" ]] || break
     index=$((index + 1))
   done
@@ -33,7 +34,7 @@ as_root() { # NODE COMMAND
 # Makes sure that sudo works on all nodes; a password is asked for here, and stays in this process.
 let_in() {
   local node word='' index=0
-  for node in $nodes; do
+  for node in $nodes $gateway; do
     passwords[index]=$word
     if ! on "$node" 'sudo -n true' 2>/dev/null && ! { [[ $word ]] && as_root "$node" true 2>/dev/null; }; then
       read -rsp "password for sudo on $node: " word && echo || return
@@ -105,6 +106,11 @@ stop() { # NAME...
   done
 }
 
+# Has the gateway drain an engine before it stops, or ends that.
+gate() { # drain|undrain NAME
+  [[ ! $gateway || ! $2 ]] || as_root "$gateway" "/opt/sparkgen/proxy.sh $1 $2"
+}
+
 stop_others() { # NAME
   # shellcheck disable=SC2046 # Names have no spaces.
   stop $(others "$1")
@@ -152,6 +158,7 @@ serves() { # NAME
 # Starts what ran before; if nothing did, stops what did not get to serve.
 go_back() {
   trap '' HUP INT TERM
+  gate undrain "$before"
   if [[ ! $before ]]; then
     echo "== nothing else ran before; $new is stopped" >&2
     stop "$new"
@@ -166,7 +173,7 @@ go_back() {
   exit 1
 }
 
-new=${1:-} names='' nodes='' seconds='' before='' runs='' boots='' passwords=()
+new=${1:-} gateway=$(fact GATEWAY_NODE) names='' nodes='' seconds='' before='' runs='' boots='' passwords=()
 case $#$new in
   0)
     list
@@ -213,7 +220,9 @@ let_in || {
 }
 trap go_back HUP INT TERM
 echo "== stop${before:+ $before}"
+gate drain "$before" || echo "== requests of $before are cut off" >&2
 stop_others "$new" || go_back
+gate undrain "$before"
 echo "== start $new, and wait until it serves"
 start "$new" || go_back
 wait_for "$new" || go_back

@@ -6,7 +6,8 @@
 #   proxy.sh remove NAME   has the proxy refuse it from now on
 #   proxy.sh list          lists the clients, each with what it may do
 #   proxy.sh drain ENGINE [SECONDS]
-#                          sends the engine no more requests, and waits for those that it has; 600 s unless written
+#                          sends the engine no more requests, for an hour, and waits for those that it has; 600 s
+#                          unless written
 #   proxy.sh undrain ENGINE
 #                          sends it requests again
 #   proxy.sh --prepare     writes the files that nginx reads; the unit does that
@@ -189,7 +190,7 @@ drained() { # ENGINE yes|no
   [[ -e $prepared/drained ]] || die "the proxy is not running: systemctl status sparkgen-proxy"
   [[ $(sample up "$1") ]] || die "the proxy has no engine '$1', or does not answer"
   others=$(without "$prepared/drained" "$1")
-  { [[ ! $others ]] || echo "$others"; [[ $2 == no ]] || echo "$1"; } >"$prepared/drained"
+  { [[ ! $others ]] || echo "$others"; [[ $2 == no ]] || echo "$1 $(($(date +%s) + 3600))"; } >"$prepared/drained"
 }
 
 drain() { # ENGINE SECONDS

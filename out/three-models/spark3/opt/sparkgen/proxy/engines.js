@@ -30,8 +30,12 @@ function serving(name) {
   });
 }
 
+// Each line of the list is an engine and the second until which it is drained, should nobody end that.
 function isDrained(engine) {
-  return (ngx.shared.engines.get(' drained') || '').split('\n').indexOf(engine.name) >= 0;
+  return (ngx.shared.engines.get(' drained') || '').split('\n').some((line) => {
+    const words = line.split(' ');
+    return words[0] === engine.name && Number(words[1]) > Date.now() / 1000;
+  });
 }
 
 // The engine for a request, or the reason why there is none: {engine} or {reason, others}.
