@@ -53,6 +53,7 @@ _BESIDE: Mapping[str, Mapping[str, Any]] = {
     "model.kv_offload.connector": {"model.kv_offload": {"path": "/srv/kv", "gib": 200}},
     "services.gateway.port": {"services.gateway": {"node": "spark1"}},
     "services.gateway.image": {"services.gateway": {"port": 4000}},
+    "services.gateway.balance": {"services.gateway": {"node": "spark1"}},
     "services.proxy.port": {"services.proxy": {"image": "example.org/nginx:1"}},
     "services.proxy.image": {"services.proxy": {"port": 8088}},
     "services.web_ui.port": {"services.web_ui": {"image": "example.org/web-ui:v1"}},

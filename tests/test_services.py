@@ -476,6 +476,8 @@ def test_prometheus(bundle: Bundle, tmp_path: Path) -> None:
     require("promtool")
     config = bundle.folder / "operator/prometheus.yml"
     assert "SUCCESS" in ran("promtool", "check", "config", "--lint-fatal", str(config))
+    alerts = bundle.folder / "operator/alerts.yml"
+    assert "SUCCESS" in ran("promtool", "check", "rules", "--lint-fatal", str(alerts))
     jobs = {
         job["job_name"]: [target["targets"][0] for target in job["static_configs"]]
         for job in yaml.safe_load(config.read_text())["scrape_configs"]
@@ -487,6 +489,7 @@ def test_prometheus(bundle: Bundle, tmp_path: Path) -> None:
     engines = [f"{proxy.listen}:{proxy.port}"] * len(apis) if proxy else list(apis)
     assert jobs == {
         **({"engine": engines} if engines else {}),
+        **({"proxy": [f"{proxy.listen}:{proxy.port}"]} if proxy else {}),
         "node": [f"{address}:9100" for address in addresses],
         "gpu": [f"{address}:9400" for address in addresses],
     }
@@ -505,6 +508,43 @@ def test_dashboard(bundle: Bundle, tmp_path: Path) -> None:
     file = tmp_path / "rules.yml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": rules}]}))
     assert f"SUCCESS: {len(queries)} rules found" in ran("promtool", "check", "rules", str(file))
+
+
+def test_alerts(tmp_path: Path) -> None:
+    """A fault of PCIe is told at once; little power, only while there is work."""
+    require("promtool")
+    rules = SITES["golden-groups-gateway"].folder / "operator/alerts.yml"
+    node, idle = 'site="a",node="spark1"', 'site="b",node="spark2"'
+    series = {
+        f'sparkgen_check_failed{{check="kernel-log",{node}}}': "1",
+        f"DCGM_FI_DEV_POWER_USAGE{{{node}}}": "8+0x120",
+        f"DCGM_FI_DEV_POWER_USAGE{{{idle}}}": "8+0x120",
+        'sparkgen_proxy_running{site="a",engine="chat"}': "1+0x120",
+        'sparkgen_proxy_running{site="b",engine="chat"}': "0+0x120",
+    }
+    summaries = {
+        rule["alert"]: rule["annotations"]["summary"].replace("{{ $labels.node }}", "spark1")
+        for group in yaml.safe_load(rules.read_text())["groups"]
+        for rule in group["rules"]
+    }
+    labels = {"site": "a", "node": "spark1"}
+    told = {
+        "KernelFault": ("0m", labels | {"check": "kernel-log", "severity": "critical"}),
+        "WorkWithoutPower": ("90m", labels | {"severity": "warning"}),
+    }
+    tests = [
+        {
+            "eval_time": time,
+            "alertname": name,
+            "exp_alerts": [{"exp_labels": own, "exp_annotations": {"summary": summaries[name]}}],
+        }
+        for name, (time, own) in told.items()
+    ]
+    file = tmp_path / "test.yml"
+    given = [{"series": name, "values": values} for name, values in series.items()]
+    case = {"interval": "1m", "input_series": given, "alert_rule_test": tests}
+    file.write_text(yaml.safe_dump({"rule_files": [str(rules)], "tests": [case]}))
+    assert "SUCCESS" in ran("promtool", "test", "rules", str(file))
 
 
 def test_group_is_up_if_one_of_its_alternatives_is(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ class Monitoring(Service):
         Entry("opt/sparkgen/verify.py", NOTHING, 0o755, payload=True),
     )
     OPERATOR_ENTRIES = (
+        OperatorEntry("operator/alerts.yml"),
         OperatorEntry("operator/prometheus.yml"),
         OperatorEntry("operator/dashboard.json", made=dashboard),
     )

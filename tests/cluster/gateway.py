@@ -34,6 +34,11 @@ class Gateway:
     env: dict[str, str]
     url: str
     key: str
+    enter: Sequence[str]
+
+    def script(self, *argv: str) -> None:
+        """Run a script of the gateway's node."""
+        _run(self.enter, *argv)
 
     def within(self, node: str) -> list[str]:
         return self.network.command(node)
@@ -87,7 +92,7 @@ def serving(folder: Path) -> Iterator[Gateway]:
         key = _run(enter, "/opt/sparkgen/proxy.sh", "add", "alice").strip()
         _run(enter, "/opt/sparkgen/proxy.sh", "--prepare")
         env = {"PATH": f"{llama_cpp()}:{os.environ['PATH']}", "GGML_RPC_DEBUG": "1"}
-        gateway = Gateway(bundle, network, {}, trees, folder, env, proxy.url, key)
+        gateway = Gateway(bundle, network, {}, trees, folder, env, proxy.url, key, enter)
         stack.callback(lambda: [engine.end() for engine in gateway.engines.values()])
         for part in site.parts:
             write(trees[part.head.name] / MODEL.lstrip("/"))

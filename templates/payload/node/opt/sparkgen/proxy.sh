@@ -126,7 +126,7 @@ prepare() {
     text+="$separator"$(described "$name" "$hash" $words)
     separator=$',\n'
   done <<<"$found"$'\n'"verify $(hash_of "$(<"$run/verify.key")")"
-  printf '{%s}\n' "$text" >"$prepared/clients.json.new"
+  echo "{$text}" >"$prepared/clients.json.new"
   text='' separator=''
   while read -r name value; do
     value=$(secret "$value")
@@ -135,7 +135,7 @@ prepare() {
     text+="$separator\"$name\": \"Bearer $value\""
     separator=$',\n'
   done < <(fact ENGINE_KEY)
-  printf '{%s}\n' "$text" >"$prepared/engines.json.new"
+  echo "{$text}" >"$prepared/engines.json.new"
   touch "$prepared/drained"
   chown "$user:$user" "$prepared"/*.new "$prepared/drained"
   mv "$prepared/clients.json.new" "$prepared/clients.json"
@@ -179,18 +179,20 @@ remove() {
   reload
 }
 
+uptime_seconds() { local up; read -r up _ </proc/uptime; echo "${up%.*}"; }
+
 # What the proxy counts for an engine.
 sample() { # NAME ENGINE
-  curl --silent --insecure --max-time 5 "$(fact PROXY_METRICS)" | sed -n "s/^sparkgen_proxy_$1{engine=\"$2\"} //p"
+  timeout 10 curl --silent --insecure --max-time 5 "$(fact PROXY_METRICS)" | sed -n "s/^sparkgen_proxy_$1{engine=\"$2\"} //p"
 }
 
 # The list is written in place: nginx may only read the file itself.
 drained() { # ENGINE yes|no
   local others
   [[ -e $prepared/drained ]] || die "the proxy is not running: systemctl status sparkgen-proxy"
-  [[ $(sample up "$1") ]] || die "the proxy has no engine '$1', or does not answer"
+  [[ -n $(sample up "$1") ]] || die "the proxy has no engine '$1', or does not answer"
   others=$(without "$prepared/drained" "$1")
-  { [[ ! $others ]] || echo "$others"; [[ $2 == no ]] || echo "$1 $(($(date +%s) + 3600))"; } >"$prepared/drained"
+  { [[ ! $others ]] || echo "$others"; [[ $2 == no ]] || echo "$1 $(($(uptime_seconds) + 3600))"; } >"$prepared/drained"
 }
 
 drain() { # ENGINE SECONDS

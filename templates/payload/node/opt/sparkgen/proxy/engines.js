@@ -30,11 +30,11 @@ function serving(name) {
   });
 }
 
-// Each line of the list is an engine and the second until which it is drained, should nobody end that.
+// Each line of the list is an engine and the node's uptime until which it is drained, should nobody end that.
 function isDrained(engine) {
   return (ngx.shared.engines.get(' drained') || '').split('\n').some((line) => {
     const words = line.split(' ');
-    return words[0] === engine.name && Number(words[1]) > Date.now() / 1000;
+    return words[0] === engine.name && Number(words[1]) > Number(fs.readFileSync('/proc/uptime', 'utf8').split(' ')[0]);
   });
 }
 
