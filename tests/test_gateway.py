@@ -382,3 +382,22 @@ def test_diff_of_a_bundle_with_litellm(sparkgen: Command, tmp_path: Path) -> Non
     output = sparkgen("diff", "--stat", site, "--out", out, cwd=tmp_path).out
     assert "nginx answers in place of LiteLLM: other texts of errors" in output, output
     assert "stop the engine" not in output
+
+
+def test_conversation_stays_with_one_replica(tmp_path: Path) -> None:
+    """By its first user's message, as long as that replica is there."""
+    with started(tmp_path, [('balance: "least"', 'balance: "prefix"')]) as node:
+        system = {"role": "system", "content": "You help."}
+        seen = []
+        for number in range(12):
+            talk = [system, {"role": "user", "content": f"question {number}"}]
+            more = [*talk, {"role": "assistant", "content": "so"}, {"role": "user", "content": "?"}]
+            bodies = ({"model": "assistant", "messages": each} for each in (talk, more, talk))
+            engines = {node.ask("/v1/chat/completions", body).engine for body in bodies}
+            assert len(engines) == 1
+            seen.extend(engines)
+        assert {*seen} == {"chat", "chat-b"}
+        node.kill(seen[0])
+        talk = [system, {"role": "user", "content": "question 0"}]
+        answer = node.ask("/v1/chat/completions", {"model": "assistant", "messages": talk})
+        assert (answer.status, answer.engine) == (200, ({"chat", "chat-b"} - {seen[0]}).pop())
