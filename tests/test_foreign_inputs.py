@@ -98,3 +98,7 @@ def test_array_of_itself() -> None:
     """An array that a script adds to itself again and again stays small."""
     text = "A=(a b)\n" + 'A+=("${A[@]}")\n' * 40 + 'vllm serve openai/gpt-oss-20b "${A[@]}"\n'
     check(adopted("start.sh", text))
+
+
+def test_value_with_a_colon_at_its_end_is_no_key() -> None:
+    check(adopted("start.sh", "vllm serve openai/gpt-oss-20b --port a: --served-model-name x:\n"))

@@ -15,7 +15,8 @@ from generator.sitefile.unfinished import TODO
 _FLOW = ("management", "parallel", "container")
 # Keys that their sections can't be without.
 _NEEDED = ("name", "version", "image", "address", "path", "gib", "kind", "from")
-_PLAIN = r"[A-Za-z0-9/_.][A-Za-z0-9/_.:@+=-]*"
+# A colon at the end would make a key of it.
+_PLAIN = r"[A-Za-z0-9/_.][A-Za-z0-9/_.:@+=-]*(?<!:)"
 
 
 class Draft:
@@ -264,7 +265,7 @@ def _scalar(value: Any) -> str:
     if isinstance(value, Plain) and re.fullmatch(_PLAIN, text):
         return text
     is_text = isinstance(Plain(text).meaning(), str)
-    if is_text and re.fullmatch(_PLAIN, text) and not text.endswith(":"):
+    if is_text and re.fullmatch(_PLAIN, text):
         return text
     escaped = text.replace("\\", r"\\").replace('"', r"\"")
     # Python's escapes of what is not printable are YAML's, too.
