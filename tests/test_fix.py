@@ -316,7 +316,7 @@ def test_fix_that_uncovers_as_much_is_shown_and_not_written(
 ) -> None:
     """A section that can't be read hides the mistakes in it."""
     text = SITE.replace("\nengine:", "\nenigne:").replace(
-        "pipeline: 2}", "pipeline: 2}\n  memory_utilization: 0.95"
+        "pipeline: 2}", "pipeline: 2}\n  memory_utilization: 0.98"
     )
     (tmp_path / "site.yaml").write_text(text, encoding="utf-8")
     outcome = sparkgen("fix", "--write", "site.yaml", cwd=tmp_path)

@@ -44,7 +44,7 @@ def keeps(document: Document, proposal: Proposal) -> bool:
                 lost.update(_words(value_at(document.data, path)))
             case Replace(path, value):
                 old = value_at(document.data, path)
-                if not _is_same(_joined(old), _joined(value)):
+                if not _is_same(_joined(old), _joined(value)) and _said(old) != _said(value):
                     lost.update(_words(old))
                     added.update(_words(value))
             case Add(_, value):
@@ -109,6 +109,12 @@ def _words(value: Any) -> Iterator[str]:
             yield from _words(item)
     elif value not in (None, ""):
         yield _letters(str(value))
+
+
+def _said(value: Any) -> list[str]:
+    """The words in a value, without those of a shell."""
+    found = [word for word in _WORD.findall(str(value).lower()) if word not in _OF_A_SHELL]
+    return sorted(found)
 
 
 def _joined(value: Any) -> str:

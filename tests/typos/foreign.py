@@ -116,7 +116,9 @@ def _bare_cables(rng: random.Random, site: Site) -> _Shape:
             "  {}: {}",
         ]
     )
-    return ("cabling",), ["cabling:", *(form.format(*e) for e in ends.values())]
+    whole = ["cabling:", *(f"  - endpoints: [{a}, {b}]" for a, b in ends.values())]
+    made = ["cabling:", *(form.format(*e) for e in ends.values())]
+    return ("cabling",), made, "\n".join(whole)
 
 
 def _services_as_names(rng: random.Random, site: Site) -> _Shape:

@@ -181,7 +181,8 @@ def main() -> None:
     """Print a line for each kind, and with `-v` examples of what went wrong."""
     words = sys.argv[1:]
     numbers = [int(word) for word in words if word.isdigit()]
-    count, seed = [*numbers, *(400, 1)[len(numbers) :]]
+    count, seed = [*numbers, *(400, random.randrange(10**6))[len(numbers) :]]
+    print(f"seed {seed}")
     only = next((word for word in words if word.isidentifier()), "")
     found = list(outcomes(count, seed, only))
     print(table(found))

@@ -80,7 +80,9 @@ def _without_the_rest(found: list[Finding], document: Document) -> list[Finding]
     spans = [(f, f.span or document.locate(f.path, at_key=f.at_key)) for f in found]
     last = [f for f, span in spans if span and span.line == end and f.rule != "SG102"]
     ends = last[0].path if last else ()
-    return [f for f in found if f.rule != "SG102" or f.path != ends[: len(f.path)] or not ends]
+    kept = [f for f in found if f.rule != "SG102" or f.path != ends[: len(f.path)] or not ends]
+    # What the last line was to say is not known.
+    return [replace(f, unsafe=True) if f in last else f for f in kept]
 
 
 def _causes(faults: Faults, left: Iterable[Fault]) -> Iterator[tuple[Cause, _Explained]]:

@@ -62,8 +62,8 @@ _UNREADABLE = 1_000_000
 def _finding(finding: Finding, slips: list[Slip], text: str) -> Finding:
     """The finding at the first slip, with all possible meanings."""
     first = slips[0]
-    # The rest may be missing as well.
-    is_cut_off = not text.endswith("\n") and first.span.line == text.count("\n")
+    # The rest of a file that ends within a line may be missing.
+    is_cut_off = not text.endswith("\n")
     return replace(
         finding,
         message=first.message or finding.message,

@@ -116,7 +116,7 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
         return _assigned(path, value, dict(pairs))
     bare = _OF_A_COMMAND.sub("", value, count=1) if isinstance(value, str) else ""
     pair = re.fullmatch(r"([\w.-]+)(:| *= *| +)(\S.*)", bare)
-    is_open = "valuesrules" in rules and pair and (pair[2].strip() or bare != value)
+    is_open = "valuesrules" in rules and pair and (pair[2].strip() or " " not in pair[3])
     if pair and (pair[1] in inner or is_open):
         missing = "a space" if pair[2] == ":" else "a colon and a space"
         meant = as_typed(Plain(pair[3]), rules_of_key(rules, pair[1]))
@@ -173,6 +173,28 @@ _EACH_IN_A_GROUP = (
     f"write '{GROUPS}' in place of 'model' and 'engine': "
     "a list, each with a name, nodes, a model and an engine"
 )
+
+
+def mapping_of(path: KeyPath, value: Any) -> tuple[str, Data] | None:
+    """A list of `NAME=VALUE`, of single keys, or of names and values, as the mapping it is."""
+    if not isinstance(value, list) or not value or "valuesrules" not in rules_at(path):
+        return None
+    meant: dict[str, Data] = {}
+    for entry in value:
+        if isinstance(entry, dict) and set(entry) == {"name", "value"}:
+            meant[str(entry["name"])] = entry["value"]
+        elif isinstance(entry, dict) and len(entry) == 1:
+            meant |= {str(key): item for key, item in entry.items()}
+        elif isinstance(entry, str) and (found := re.fullmatch(r"-{0,2}([\w.-]+)=(.*)", entry)):
+            meant[found[1]] = found[2]
+        else:
+            return None
+    if len(meant) != len(value) or not is_valid(path, meant):
+        return None
+    first, its = next(iter(meant.items()))
+    shown = f"{first}: {flow_text(its)}"
+    text = f"write '{shown}'" if len(shown) <= LONGEST else "write NAME: VALUE"
+    return f"{text}, without '-'", as_typed(meant, rules_at(path))
 
 
 def listed_alone(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, Data] | None:

@@ -103,6 +103,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
             "context",
             "ctx",
             "ctx_size",
+            "max_ctx_size",
             "n_ctx",
             "num_ctx",
             "max_context",

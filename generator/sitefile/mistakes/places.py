@@ -376,6 +376,8 @@ def of_the_engine(faults: Faults) -> Found:
                 f"'{key}' is {what}, {under}",
                 f"write '{name}' under '{home}' of 'engine'",
                 path,
+                # A plain word may be another tool's.
+                unsafe=name.isalpha(),
                 proposals=(edits,) if is_valid(there, value) else (),
             ),
             (Remove(path), Add(there, value)) if is_valid(there, value) else (Remove(path),),

@@ -44,6 +44,7 @@ from generator.sitefile.mistakes.meanings import (
     in_plain_characters,
     json_text,
     listed_alone,
+    mapping_of,
     meant_key,
     meant_value,
     one_of_several,
@@ -241,6 +242,7 @@ def _wrong_kind(fault: Fault, path: KeyPath) -> Finding:
         or unwrapped(types, path, fault.value)
         or json_text(path, fault.value)
         or wrapped(path, fault.value)
+        or mapping_of(path, fault.value)
         or listed_alone(types, path, fault.value)
         or one_of_several(types, path, fault.value)
         or (
