@@ -45,7 +45,7 @@ TRAITS = EngineTraits(
         ("reranking", ""): "rerank",
     },
     is_built_for_ranks=True,
-    start=Start("b11434", "llama.cpp-rpc:b11434", is_made=True),
+    start=Start("11434", "llama.cpp-rpc:b11434", is_made=True),
     draft_methods={
         # Its --spec-draft-n-max has a default.
         "mtp": Method("draft-mtp", "none", tokens="optional"),
