@@ -195,7 +195,7 @@ def test_node_added(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen
         "install.sh --apply: spark2",
         "install.sh --apply, then install.sh --confirm in a new session within 120 s: spark3",
         "install.sh --apply: spark1",
-        "check the fabric: wait-fabric.sh 10: spark3",
+        "check the fabric: wait-fabric.sh 10: spark1 spark2 spark3",
         "see that each plugged port is up at 200000Mb/s (operator/cables.txt), "
         "and measure the cables (verify.py --bandwidth): spark3",
         "start the engine, the head last: spark2 spark3 spark1",

@@ -184,7 +184,7 @@ def test_moved_cable(site: Path, tmp_path: Path, sparkgen: Command) -> None:
         "plug cable 2 into rack:7.0",
         "start the node again: spark2",
         "stop the engine, which the boot has started: spark2",
-        "check the fabric: wait-fabric.sh 10: spark2",
+        "check the fabric: wait-fabric.sh 10: spark1 spark2",
         "see that each plugged port is up at 200000Mb/s (operator/cables.txt), "
         "and measure the cables (verify.py --bandwidth): spark2",
         START,

@@ -141,7 +141,7 @@ CHANGES = {
             "install.sh --apply: spark2",
             f"{CONFIRMED}spark3",
             "install.sh --apply: spark1",
-            "check the fabric: wait-fabric.sh 10: spark3",
+            "check the fabric: wait-fabric.sh 10: spark1 spark2 spark3",
             f"{MEASURE}spark3",
             "start the engine, the head last: spark2 spark3 spark1",
             WAIT,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from generator.operation import conditions as must
-from generator.operation.conditions import NO_FOLDER, Condition
+from generator.operation.conditions import NO_FOLDER, Condition, drained
 from generator.operation.state import Cable, Cluster, Door, Engine, Folder, Need, Node, Program
 from generator.records import record, replace
 
@@ -29,7 +29,8 @@ class Action:
     `phase` is its place in the usual order, and `title` its words, the same on all nodes. It takes
     `seconds` at most; None is as long as people and networks take. `needs` must hold. `spares` tell
     what would stop answering although it need not. `until` is the cluster while it is done, `then`
-    what it is afterwards. `is_needless` says whether there is nothing to do.
+    what it is afterwards. `is_needless` says whether there is nothing to do. What is done on
+    several nodes at once has `nodes` instead.
     """
 
     phase: tuple[int | str, ...]
@@ -41,6 +42,7 @@ class Action:
     spares: tuple[Condition, ...] = ()
     until: Effect | None = None
     is_needless: Callable[[Cluster], bool] | None = None
+    nodes: tuple[str, ...] = ()
 
     def unmet(self, now: Cluster, *, spares: bool = False) -> str:
         """The first condition that does not hold, in words."""
@@ -110,28 +112,26 @@ def set_up_switch(title: str) -> Action:
     return Action((7,), title, "", (), lambda now: _marked(now, title))
 
 
-def drain(node: str, group: str) -> Action:
+def drain(node: str, engine: Engine, keeps: frozenset[str]) -> Action:
     """Have the proxy on a node send an engine no more requests."""
-    title = drained(group)
-    needs = (must.is_on(node), must.serves(group))
-    return Action((8,), title, node, needs, lambda now: _marked(now, title), DRAIN_SECONDS)
+    title = drained(engine.group)
+    needs, spares = (must.is_on(node),), (must.answer_elsewhere(engine, keeps),)
+    return Action((8,), title, node, needs, lambda now: _marked(now, title), DRAIN_SECONDS, spares)
 
 
-def drained(group: str) -> str:
-    """The command that drains an engine, which is also the mark that it was run."""
-    return f"/opt/sparkgen/proxy.sh drain {group}"
+_STOPPED = "{}, before it stopped"
 
 
 def undrain(node: str, group: str) -> Action:
     """Have the proxy send it requests again."""
-    mark = drained(group)
-    needs = (must.is_on(node), must.serves(group), must.is_prepared(mark))
+    marks = {drained(group), _STOPPED.format(drained(group))}
+    needs = (must.is_on(node), must.serves(group), *map(must.is_prepared, marks))
     return Action(
         (23,),
         f"/opt/sparkgen/proxy.sh undrain {group}",
         node,
         needs,
-        lambda now: replace(now, prepared=now.prepared - {mark}),
+        lambda now: replace(now, prepared=now.prepared - marks),
         0,
     )
 
@@ -152,17 +152,19 @@ def stop(
     """
     head = engine.nodes[0]
     how = ", which the boot has started" if again else ", the head first"
+    then = _stops(node, [engine.unit])
     needs = [must.is_on(node)]
     if node != head:
         needs.append(must.is_down(head, engine.unit))
-    if drained:
+    elif drained:
         needs.append(must.is_prepared(drained))
+        then = _then(then, lambda now: _marked(now, _STOPPED.format(drained)))
     return Action(
         (15 if again else 8,),
         f"stop the engine{_of(engine)}{how}",
         node,
         tuple(needs),
-        (then := _stops(node, [engine.unit])),
+        then,
         engine.stop_seconds,
         (must.answer_elsewhere(engine, keeps), must.are_open(opens)),
         then,
@@ -294,23 +296,29 @@ def run_last(node: str, program: Program) -> Action:
 
 
 def check_fabric(
-    node: str,
     group: str,
+    nodes: Sequence[str],
     peers: Mapping[str, Folder],
     cables: Sequence[tuple[Cable, str]],
     setups: Sequence[str],
 ) -> Action:
-    """Try each half of each cable from a node: its `peers` answer, once all else is done."""
+    """Try each half of each cable from these nodes to their peers, once all else is done."""
     plugged = (must.is_in(cable, end) for cable, end in cables)
-    needs = (must.are_linked(peers), *plugged, *map(must.is_prepared, setups))
+    checked = [must.is_checked(name, is_measured=False) for name in nodes]
+
+    def then(now: Cluster) -> Cluster:
+        tried = {name: replace(now.nodes[name], is_checked=True) for name in nodes}
+        return replace(now, nodes={**now.nodes, **tried})
+
     return Action(
         (19,),
         f"check the fabric: wait-fabric.sh {f'--group {group} ' if group else ''}10",
-        node,
-        needs,
-        _changes(node, is_checked=True),
+        "",
+        (must.are_linked(peers), *plugged, *map(must.is_prepared, setups)),
+        then,
         FABRIC_SECONDS,
-        is_needless=lambda now: node in now.nodes and now.nodes[node].is_checked,
+        is_needless=lambda now: not any(said(now) for said in checked),
+        nodes=tuple(nodes),
     )
 
 
@@ -432,6 +440,10 @@ def _stops(name: str, units: Collection[str]) -> Effect:
         return replace(_with(now, name, running=running), serving=serving)
 
     return then
+
+
+def _then(first: Effect, second: Effect) -> Effect:
+    return lambda now: second(first(now))
 
 
 def _stop_all(now: Cluster, name: str) -> Cluster:

@@ -17,8 +17,8 @@ def meaning(path: str, text: str) -> tuple[str, ...]:
     return _lines(text)
 
 
-# Most texts are the same on all nodes, and a node has fewer files than this.
-@lru_cache(maxsize=128)
+# Those that differ are compared again for each step.
+@lru_cache(maxsize=4096)
 def _lines(text: str) -> tuple[str, ...]:
     return tuple(line for line in text.split("\n") if not _is_shown(line))
 

@@ -7,7 +7,7 @@ from generator.bundle.escaping import sh
 from generator.bundle.plan import activations
 from generator.operation import actions as do
 from generator.operation.actions import Action
-from generator.operation.conditions import has_links, is_guarded
+from generator.operation.conditions import drained, has_links, is_guarded
 from generator.operation.state import (
     Cable,
     Cluster,
@@ -318,20 +318,23 @@ def _copies(change: Change) -> Iterator[Action]:
 def _engines(change: Change) -> Iterator[Action]:
     """Stops, starts and switches; what is held comes later."""
     keeps = change.held.names
-    drains = next((door for door in change.before.doors if door.drains), None)
+    nodes = {door.node for door in change.after.doors if door.drains}
+    old = (door.node for door in change.before.doors if door.drains)
+    drains = next((node for node in old if node in nodes), "")
+    again = {engine.group for engine in change.starting}
     stopping = sorted(change.stopping, key=lambda engine: engine.group in change.held.groups)
     for engine in stopping:
-        mark = None
-        if drains and keeps & {*engine.names}:
-            mark = do.drain(drains.node, engine.group)
-            yield mark
-            yield do.undrain(drains.node, engine.group)
-        again = [name for name in engine.nodes if name in change.power_cycled]
+        mark = ""
+        if drains and engine.group in again and keeps & {*engine.names}:
+            mark = drained(engine.group)
+            yield do.drain(drains, engine, keeps)
+            yield do.undrain(drains, engine.group)
+        booted = [name for name in engine.nodes if name in change.power_cycled]
         closing = [change.opens(name) for name in engine.nodes]
         opens = closing[0] if all(closing) else ()
         for name in engine.nodes:
-            yield do.stop(name, engine, keeps, opens, mark.title if mark else "")
-        yield from (do.stop(name, engine, keeps, again=True) for name in again)
+            yield do.stop(name, engine, keeps, opens, mark)
+        yield from (do.stop(name, engine, keeps, again=True) for name in booted)
     for engine in change.starting:
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
         for name in (*engine.nodes[1:], engine.nodes[0]):
@@ -397,22 +400,22 @@ def _checks(change: Change) -> Iterator[Action]:
         if len(ranks) > 1 and not left.keys().isdisjoint(ranks):
             for name in ranks:
                 left.pop(name, None)
-                yield _check(change, name, engine.group, ranks)
-    for name in left:
-        yield _check(change, name, "", linked)
+            yield _check(change, engine.group, ranks, ranks)
+    if left:
+        yield _check(change, "", left, linked)
     for name in change.start_order:
         if name in plugged:
             yield do.measure(name)
 
 
-def _check(change: Change, name: str, group: str, peers: Mapping[str, Folder]) -> Action:
+def _check(change: Change, group: str, nodes: Iterable[str], peers: Mapping[str, Folder]) -> Action:
     plugged = [
         (cable, end)
         for cable, ends in change.plugs
         for end in ends
         if not peers.keys().isdisjoint(cable.nodes)
     ]
-    return do.check_fabric(name, group, peers, plugged, change.setups)
+    return do.check_fabric(group, [*nodes], peers, plugged, change.setups)
 
 
 def _is_same(old: Cable, new: Cable) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from generator.operation.actions import drained
+from generator.operation.conditions import drained
 from generator.operation.needed import Change
 from generator.operation.plan import Moment
 from generator.operation.state import Cluster, Desired, Door, Engine
@@ -181,7 +181,12 @@ def _steps(
         known = [each for each in seconds if each is not None]
         yield Step(
             title,
-            tuple(moment.action.node for moment in own if moment.action.node),
+            tuple(
+                name
+                for moment in own
+                for name in moment.action.nodes or (moment.action.node,)
+                if name
+            ),
             max(known) if len(known) == len(seconds) else None,
             tuple(name for name in had if name in down),
             tuple(name for name in had if name in alone - down),

@@ -58,7 +58,7 @@ class FileChange:
             case Changed():
                 return "changed"
 
-    @property
+    @cached_property
     def activation(self) -> Activation:
         """How the change is applied on the node; nothing if no program reads what differs."""
         match self.difference:

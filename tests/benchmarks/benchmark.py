@@ -173,6 +173,21 @@ def main() -> None:
                 after=clean,
                 runs=RUNS_OF_LARGE,
             )
+        # Changes of what was built: all groups start anew, replicas one after the other.
+        doubled = []
+        for groups in (GROUPS, 2 * GROUPS):
+            changed = work / f"changed{groups}.yaml"
+            text = in_groups(f"changed{groups}", NODES, groups)
+            changed.write_text(text, encoding="utf-8")
+            kept = work / "kept"
+            seconds([*SPARKGEN, "build", str(changed), "--out", str(kept)], lambda: None)
+            edited = text.replace("gpt-oss-120b}", "gpt-oss-120b, context_length: 65536}")
+            changed.write_text(edited, encoding="utf-8")
+            doubled.append([*SPARKGEN, "diff", str(changed), "--out", str(kept)])
+        label = f"diff of a change, {NODES} nodes in {GROUPS} groups / build"
+        compare(label, 3, doubled[0], build(grouped), after=clean, runs=RUNS_OF_LARGE)
+        label = f"diff of a change, {2 * GROUPS} groups / {GROUPS}"
+        compare(label, 2**1.1, doubled[1], doubled[0], runs=RUNS_OF_LARGE)
         compare(
             f"validate, {NODES} nodes with 50 mistakes / without",
             2,

@@ -89,6 +89,7 @@ _ACTIONS: Mapping[str, Action] = {
     "start the engine": _engine("start"),
     "wait until these serve": _await,
     "systemctl ": _command(),
+    "/opt/sparkgen/": _command(),
 }
 
 

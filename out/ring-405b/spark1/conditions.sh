@@ -150,7 +150,8 @@ check_machine() {
 # Whether no link has to drop: every link is up and has its address and MTU, and none is removed.
 links_are_right() {
   local new=$stage/$netplan interface address mtu
-  if [[ ! -e $new ]] || grep -q 'routes:' "$new"; then return 1; fi
+  if [[ ! -e $new ]]; then return 1; fi
+  if grep -q 'routes:' "$new" && ! cmp -s <(grep -v '^ *#' "/$netplan") <(grep -v '^ *#' "$new"); then return 1; fi
   if [[ -e /$netplan && -n $(comm -23 <(interfaces_of "/$netplan") <(interfaces_of "$new")) ]]; then return 1; fi
   while read -r _ interface _ address mtu _; do
     if [[ $(cat "/sys/class/net/$interface/carrier" 2>/dev/null) != 1 || $(<"/sys/class/net/$interface/mtu") != "$mtu" ||
