@@ -247,10 +247,11 @@ def make(
 
 
 def unpacked(wheel: Path, scratch: Path) -> Path:
-    """Unpack a wheel; returns the folder with its packages."""
+    """Unpack the modules of a wheel; returns the folder with its packages."""
     if wheel.is_dir():
         return wheel
-    zipfile.ZipFile(wheel).extractall(scratch)
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(scratch, [name for name in packed.namelist() if name.endswith(".py")])
     return scratch
 
 

@@ -9,9 +9,10 @@ several types, or that code validates, are left out: the table makes no statemen
 """
 
 import ast
+import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -151,6 +152,26 @@ def together(releases: list[Release]) -> Mapping[str, Setting]:
     return {path: _agreed(settings) for path, settings in found.items()}
 
 
+def merged_text(text: str, version: str, release: Release) -> str:
+    """The table with one more release."""
+    head, *lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert f"{head}\n" == HEAD.splitlines(keepends=True)[-1]
+    found = {
+        path: Setting(kind, tuple(words.split()))
+        for path, kind, words in (line.split("\t") for line in lines)
+    }
+    for path, setting in together([release]).items():
+        found[path] = _agreed([found[path], setting]) if path in found else setting
+    releases = re.findall(r"\d+(?:\.\d+)+", next(s for s in text.splitlines() if "Source:" in s))
+    return table_text(dict.fromkeys((*releases, version)), found)
+
+
+def table_text(releases: Iterable[str], found: Mapping[str, Setting]) -> str:
+    """The whole table."""
+    lines = ("\t".join((path, it.type, " ".join(it.words))) for path, it in sorted(found.items()))
+    return HEAD.format(releases=", ".join(releases)) + "".join(f"{line}\n" for line in lines)
+
+
 def _agreed(settings: list[Setting]) -> Setting:
     if len({setting.type for setting in settings}) > 1:
         return Setting("")
@@ -162,10 +183,7 @@ def main() -> None:
     """Print the table."""
     folders = [Path(word) for word in sys.argv[1:]]
     found = together([Release(folder) for folder in folders])
-    releases = ", ".join(folder.parts[-3] for folder in folders)
-    print(HEAD.format(releases=releases), end="")
-    for path, setting in sorted(found.items()):
-        print(path, setting.type, " ".join(setting.words), sep="\t")
+    print(table_text([folder.parts[-3] for folder in folders], found), end="")
 
 
 if __name__ == "__main__":
