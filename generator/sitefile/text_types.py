@@ -268,8 +268,8 @@ def _host(text: str) -> str:
 
 
 def _without_v(text: str) -> str:
-    """Tags begin with a v; those of llama.cpp, which are build numbers, with a b."""
-    return text.strip().lower().removeprefix("v").removeprefix("b")
+    """Tags begin with a v, which is no part of the version; the b of llama.cpp's builds is."""
+    return text.strip().lower().removeprefix("v")
 
 
 def _gib(text: str) -> str:
