@@ -7,7 +7,7 @@ from typing import Literal
 
 from generator.activation import NOTHING, Activation
 from generator.bundle.output import same_but_origin
-from generator.bundle.plan import CABLING, CHECKSUMS, MANIFEST, MEMORY, is_recorded
+from generator.bundle.plan import CABLING, CHECKSUMS, MANIFEST, MEMORY, PAGE, is_recorded
 from generator.bundle.tree import File, Tree
 from generator.diagnostics import visible
 from generator.operation.meaning import same
@@ -81,7 +81,7 @@ class FileChange:
     @property
     def repeats(self) -> bool:
         """Whether the file only repeats others in another form, such as checksums or a picture."""
-        return self.path in (MANIFEST, CABLING, MEMORY) or self.path.endswith(f"/{CHECKSUMS}")
+        return self.path in (MANIFEST, CABLING, MEMORY, PAGE) or self.path.endswith(f"/{CHECKSUMS}")
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
