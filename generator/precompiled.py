@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FOLDER = PACKAGE / "precompiled"
 _SCHEMAS = "schemas.json"
 # What no build reads: it has a parser of its own, or is for tests and people alone.
-_APART = ("models", "evidence/")
+_APART = ("models", "evidence/", "rules/")
 
 
 def schema(name: str) -> Any:

@@ -21,9 +21,9 @@ from generator.reports.explain import (
     GROUPS,
     Explanation,
     explain,
+    explanation,
     explanations,
     listing,
-    parse,
     retired,
 )
 from generator.resources import ROOT, SCHEMAS
@@ -176,7 +176,15 @@ def test_rule_is_documented(rule: str) -> None:
     assert rule[2] in GROUPS
     assert known.title
     assert known.text or known.bad
-    assert not re.search(r"^(Source|Bad|Good)|\t", known.text + known.source, re.MULTILINE)
+    assert not re.search(r"^(Source|Bad|Good):|\n|\t", known.title)
+
+
+def test_what_is_written_is_of_a_rule_in_its_group() -> None:
+    files = sorted((SCHEMAS / "rules").glob("*.yaml"))
+    named = {path.stem[:3]: list(yaml.safe_load(path.read_bytes())) for path in files}
+    for group, rules in named.items():
+        assert rules == sorted(rules)
+        assert [rule for rule in rules if rule[:3] != group or rule not in EXPLAINED] == []
 
 
 @pytest.mark.parametrize("rule", WITH_EXAMPLES)
@@ -235,31 +243,11 @@ def test_rules_page_is_fresh(sparkgen: Command, tmp_path: Path) -> None:
     assert page == printed.out.encode(), "sparkgen explain --docs > schemas/rules.md"
 
 
-def test_parts_of_a_docstring() -> None:
+def test_parts_of_an_explanation() -> None:
     error = RULES["SG204"].severity
-    docstring = """Title.
-
-    Text that
-    goes on.
-
-    Source: somebody,
-    somewhere.
-
-    Bad:
-        a:
-          b: c
-
-    Good:
-        a: b
-    """
-    assert parse("SG299", error, docstring) == Explanation(
-        "SG299",
-        error,
-        "Title",
-        "Text that\ngoes on.",
-        "somebody,\nsomewhere.",
-        "a:\n  b: c\n",
-        "a: b\n",
+    written = {"why": "Text that\ngoes on.\n", "source": "somebody\n", "bad": "a: 1\n"}
+    assert explanation("SG299", error, "Title.", written) == Explanation(
+        "SG299", error, "Title", "Text that\ngoes on.", "somebody", "a: 1\n", ""
     )
 
 

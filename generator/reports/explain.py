@@ -1,11 +1,11 @@
-"""The rules' docstrings as documentation, for a terminal and in Markdown."""
+"""The documentation of rules, for a terminal and in Markdown."""
 
-import inspect
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from textwrap import dedent, fill, indent
+from textwrap import fill, indent
 from typing import Any
+
+import yaml
 
 from generator.catalogs.advisories import Advisory, advisories
 from generator.diagnostics import Severity
@@ -65,7 +65,18 @@ def explanations() -> Mapping[str, Explanation]:
     """Every rule's explanation, by id."""
     documents = {rule.id: (rule.severity, rule.check.__doc__ or "") for rule in RULES.values()}
     documents |= DOCUMENTED
-    return {rule: parse(rule, *documents[rule]) for rule in sorted(documents)}
+    written = _written()
+    return {
+        rule: explanation(rule, *documents[rule], written.get(rule, {}))
+        for rule in sorted(documents)
+    }
+
+
+def _written() -> Mapping[str, Mapping[str, str]]:
+    """What `schemas/rules/` has for each rule: why, the source, and examples of both kinds."""
+    files = (SCHEMAS / "rules").glob("*.yaml")
+    groups = [yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader) for path in files]
+    return {rule: parts for group in groups for rule, parts in group.items()}
 
 
 @cache
@@ -76,24 +87,19 @@ def retired() -> Mapping[str, str]:
     return {rule: why for rule, _, why in rows}
 
 
-def parse(rule: str, severity: Severity, docstring: str) -> Explanation:
-    """The parts of a docstring: title, text, and `Source:`, `Bad:` and `Good:` if it has them."""
-    title, _, rest = inspect.cleandoc(docstring).partition("\n")
-    text, *parts = re.split(r"^(Source|Bad|Good):", rest, flags=re.MULTILINE)
-    named = dict(zip(parts[::2], parts[1::2], strict=True))
+def explanation(
+    rule: str, severity: Severity, docstring: str, written: Mapping[str, str]
+) -> Explanation:
+    """The title, which is the docstring of a rule's check, and what is written of the rule."""
     return Explanation(
         rule,
         severity,
-        title.removesuffix("."),
-        text.strip(),
-        named.get("Source", "").strip(),
-        _example(named.get("Bad", "")),
-        _example(named.get("Good", "")),
+        docstring.removesuffix("."),
+        written.get("why", "").strip(),
+        written.get("source", "").strip(),
+        written.get("bad", ""),
+        written.get("good", ""),
     )
-
-
-def _example(part: str) -> str:
-    return dedent(part.strip("\n")).rstrip() + "\n" if part else ""
 
 
 def explain(rule: str) -> str:

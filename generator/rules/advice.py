@@ -17,28 +17,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
     depends_on="version",
 )
 def missing_advised_flags(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """The site has the flags that are advised for its model.
-
-    These are the flags that the model's publisher or a recipe starts it with, unless the engine
-    chooses them by itself. Parsers are expected only where the site already names one of the
-    model's: with only one of the two, either the reasoning or the tool calls reach clients as plain
-    text. `sparkgen init` writes both. `trust-remote-code` runs code that comes with the model; an
-    engine that implements the model's class itself does not need it.
-
-    Source: schemas/models.yaml, `advised`, with the publisher's card or the engine's recipe.
-
-    Bad:
-        model:
-          name: glm-4.5-air-fp8
-        engine:
-          args: {max-num-batched-tokens: 4096}
-
-    Good:
-        model:
-          name: glm-4.5-air-fp8
-        engine:
-          args: {max-num-batched-tokens: 4096, trust-remote-code: true}
-    """
+    """The site has the flags that are advised for its model."""
     known = known_checkpoint(model)
     # A repository that is merely like the model may well need other flags.
     if not known or model.like:

@@ -14,22 +14,7 @@ SUBJECTS = {"SG229": ("os",), "SG421": ("nccl",), "SG689": ("engine", "image")}
 
 @rule("SG229", Severity.WARNING)
 def release_with_a_fault(nodes: Sequence[DeclaredNode], document: Document) -> Iterator[Fault]:
-    """The nodes do not run a release of DGX OS that needs a workaround.
-
-    Checked only where the site states the release, in `defaults.os` or a node's `os`; verify.py
-    looks at the kernel and the driver themselves. Once the workaround is in place, add a waiver
-    that says so.
-
-    Source: `schemas/advisories.yaml`, entry by entry.
-
-    Bad:
-        defaults:
-          os: 7.6.0
-
-    Good:
-        defaults:
-          os: 7.5.0
-    """
+    """The nodes do not run a release of DGX OS that needs a workaround."""
     releases: dict[KeyPath, str] = {}
     for node in nodes:
         if node.os:
@@ -43,21 +28,7 @@ def release_with_a_fault(nodes: Sequence[DeclaredNode], document: Document) -> I
 
 @rule("SG421", Severity.WARNING, unless="SG401")
 def nccl_with_a_fault(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The NCCL in the image has no known fault.
-
-    A deadlock that has been reported for 2.30.7 (issue 2334) is not included: no release is known
-    to be free of it, and a ring needs that one.
-
-    Source: `schemas/advisories.yaml`, entry by entry.
-
-    Bad:
-        engine:
-          nccl: 2.28.9
-
-    Good:
-        engine:
-          nccl: 2.29.3
-    """
+    """The NCCL in the image has no known fault."""
     if not engine.nccl or engine.nccl_patched:
         return
     for entry in advisories(*SUBJECTS["SG421"]):
@@ -67,20 +38,7 @@ def nccl_with_a_fault(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG689", Severity.WARNING, suppressed_by="SG609")
 def engine_with_a_fault(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """The engine and its image have no known fault.
-
-    A custom build is treated as the version that it was built from.
-
-    Source: `schemas/advisories.yaml`, entry by entry.
-
-    Bad:
-        engine:
-          image: vllm/vllm-openai:glm53-flash
-
-    Good:
-        engine:
-          image: vllm/vllm-openai:v0.33.0
-    """
+    """The engine and its image have no known fault."""
     for entry in advisories(*SUBJECTS["SG689"]):
         if len(nodes) < entry.nodes or not _has_engine(entry, engine):
             continue

@@ -52,21 +52,7 @@ def _node_ends(nodes: Nodes, cabling: Cabling) -> Iterator[list[Endpoint]]:
 
 @shape_rule("SG203", unless="SG201 SG218")
 def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A cable ends at port p0 or p1 of a node of the site, or at a switch.
-
-    p0 is the left port, next to the RJ45; p1 is the right one. With a switch, one end of each cable
-    is the switch's own, SWITCH:PORT.
-
-    Source: NVIDIA, "Connect three Sparks", step 2.
-
-    Bad:
-        cabling:
-          - endpoints: [spark1:p0, sparc2:p0]
-
-    Good:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-    """
+    """A cable ends at port p0 or p1 of a node of the site, or at a switch."""
     names = _names(nodes)
     strangers: dict[str, list[Endpoint]] = {}
     for cable in cabling:
@@ -205,26 +191,7 @@ def _nodes_are(names: set[str]) -> str:
 
 @shape_rule("SG204", unless="SG201 SG218")
 def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
-    """A QSFP port takes one cable.
-
-    A port listed in two cables means that the rack was misread: one of the two ends is elsewhere.
-
-    Bad:
-        topology:
-          kind: ring
-        cabling:
-          - endpoints: [spark1:p0, spark2:p1]
-          - endpoints: [spark2:p1, spark3:p1]
-          - endpoints: [spark3:p0, spark1:p1]
-
-    Good:
-        topology:
-          kind: ring
-        cabling:
-          - endpoints: [spark1:p0, spark2:p1]
-          - endpoints: [spark2:p0, spark3:p1]
-          - endpoints: [spark3:p0, spark1:p1]
-    """
+    """A QSFP port takes one cable."""
     used: dict[str, Endpoint] = {}
     for cable in cabling:
         if _is_to_itself(nodes, cable) or _is_at_no_port(nodes, cable):
@@ -285,18 +252,7 @@ def _free_ports(names: Iterable[str], cabling: Cabling) -> list[str]:
 
 @shape_rule("SG205", unless="SG201 SG218")
 def cable_to_itself(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
-    """A cable joins two machines.
-
-    A cable between the two ports of one node leads nowhere.
-
-    Bad:
-        cabling:
-          - endpoints: [spark1:p0, spark1:p1]
-
-    Good:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-    """
+    """A cable joins two machines."""
     for cable in cabling:
         if _is_to_itself(nodes, cable):
             yield Fault(
@@ -321,28 +277,7 @@ def _is_to_itself(nodes: Nodes, cable: DeclaredCable) -> bool:
 
 @shape_rule("SG208", unless="SG201 SG202 SG203 SG205")
 def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterator[Fault]:
-    """One node is alone, two share a cable, three to eight form a ring, any number use a switch.
-
-    NVIDIA connects four through a switch. Rings of four and eight are in use elsewhere, with NCCL
-    confined to neighbors; nobody has reported larger ones.
-
-    Source: NVIDIA, "Connect multiple Sparks" (ring for three, four need a switch).
-
-    Bad:
-        topology:
-          kind: direct
-        nodes:
-          - name: spark1
-          - name: spark2
-          - name: spark3
-
-    Good:
-        topology:
-          kind: direct
-        nodes:
-          - name: spark1
-          - name: spark2
-    """
+    """One node is alone, two share a cable, three to eight form a ring, any number use a switch."""
     kind = TOPOLOGIES[topology.kind]
     count, in_groups = len(joined), "groups" in document.data
     if kind.groups_alone and topology.is_stated and "engine" in document.data and not in_groups:
@@ -382,20 +317,7 @@ def _count(low: int, high: int) -> str:
 def cables_of_a_single_node(
     nodes: Nodes, cabling: Cabling, topology: Topology, document: Document
 ) -> Iterator[Fault]:
-    """A single node has no cables.
-
-    It has no fabric, so a cable without a peer would be configured for nothing.
-
-    Bad:
-        topology:
-          kind: single
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-
-    Good:
-        topology:
-          kind: single
-    """
+    """A single node has no cables."""
     is_single = TOPOLOGIES[topology.kind].most == 1
     if is_single and cabling and (len(nodes) == 1 or "groups" in document.data):
         yield Fault(
@@ -409,32 +331,7 @@ def cables_of_a_single_node(
 
 @shape_rule("SG213", unless="SG201 SG203 SG205 SG208")
 def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """On a switch every cable ends at the switch.
-
-    Subnets there span the whole fabric; a direct cable would need one of its own.
-
-    Source: NVIDIA, "Connect multiple Sparks": do not mix direct and switch links.
-
-    Bad:
-        topology:
-          kind: switch
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, switch:1]
-          - endpoints: [spark1:p1, spark2:p0]
-
-    Good:
-        topology:
-          kind: switch
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, switch:1]
-          - endpoints: [spark2:p0, switch:2]
-    """
+    """On a switch every cable ends at the switch."""
     if not TOPOLOGIES[topology.kind].switched:
         return
     direct = [
@@ -464,29 +361,7 @@ def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) 
 
 @shape_rule("SG207", unless=_INVALID_CABLING + " SG208")
 def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """Every node on a switch has a cable to it.
-
-    A node without one is not on the fabric, and the other ranks wait for it forever.
-
-    Bad:
-        topology:
-          kind: switch
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, switch:1]
-
-    Good:
-        topology:
-          kind: switch
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, switch:1]
-          - endpoints: [spark2:p0, switch:2]
-    """
+    """Every node on a switch has a cable to it."""
     if not TOPOLOGIES[topology.kind].switched:
         return
     if not cabling:
@@ -516,25 +391,7 @@ def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
 
 @shape_rule("SG209", unless=_INVALID_CABLING + " SG208")
 def missing_cable(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """The cables form the topology.
-
-    Two nodes are joined by one cable; in a ring of three, each pair of nodes has a cable.
-
-    Bad:
-        topology:
-          kind: ring
-        cabling:
-          - endpoints: [spark1:p0, spark2:p1]
-          - endpoints: [spark2:p0, spark3:p1]
-
-    Good:
-        topology:
-          kind: ring
-        cabling:
-          - endpoints: [spark1:p0, spark2:p1]
-          - endpoints: [spark2:p0, spark3:p1]
-          - endpoints: [spark3:p0, spark1:p1]
-    """
+    """The cables form the topology."""
     kind = TOPOLOGIES[topology.kind]
     names = [node.name for node in joined]
     pairs = kind.pairs(names)
@@ -623,30 +480,7 @@ def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Iterator[Fault]:
 
 @shape_rule("SG210", Severity.WARNING, unless=_INVALID_CABLING + " SG208 SG209")
 def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """Each cable of a ring of three goes from p0 of one node to p1 of the next.
-
-    It is the only wiring that NVIDIA's setup accepts. By NCCL's source, any ports are right if they
-    are merged and chosen by subnet, as sparkgen sets it; but somebody reported that such a ring did
-    not work, and nobody that one did. Waive this if it works for you.
-
-    Source: NVIDIA, "Connect three Sparks"; NCCL 2.30.7, `ncclIbFindDevBySubnet`; luxingcom/aicad#1.
-
-    Bad:
-        topology:
-          kind: ring
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-          - endpoints: [spark2:p1, spark3:p1]
-          - endpoints: [spark3:p0, spark1:p1]
-
-    Good:
-        topology:
-          kind: ring
-        cabling:
-          - endpoints: [spark1:p0, spark2:p1]
-          - endpoints: [spark2:p0, spark3:p1]
-          - endpoints: [spark3:p0, spark1:p1]
-    """
+    """Each cable of a ring of three goes from p0 of one node to p1 of the next."""
     if not TOPOLOGIES[topology.kind].is_oriented(len(joined)):
         return
     wrong = [cable for cable in cabling if len({end.port for end in cable.endpoints}) == 1]
@@ -677,22 +511,7 @@ def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
 def different_ports(
     cabling: Cabling, topology: Topology, engine: DeclaredEngine
 ) -> Iterator[Fault]:
-    """A direct cable joins the same port of both nodes.
-
-    A cable from p0 to p1 works, but confuses tools that expect the same port. It does not work
-    under Ray, which has a rule of its own.
-
-    Source: NVIDIA, "Connect two Sparks": the same physical port on both, "to prevent issues with
-    NCCL tests".
-
-    Bad:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p1]
-
-    Good:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-    """
+    """A direct cable joins the same port of both nodes."""
     if not TOPOLOGIES[topology.kind].same_port or engine.launcher == "ray":
         return
     for cable in cabling:
@@ -708,21 +527,7 @@ def different_ports(
 
 @shape_rule("SG212", Severity.WARNING, unless=_INVALID_CABLING + " SG208 SG209")
 def redundant_second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A second cable between two nodes adds no speed.
-
-    One cable carries all that a node's PCIe links do.
-
-    Source: NVIDIA, "Connect multiple Sparks": "using two cables will not increase performance".
-
-    Bad:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-          - endpoints: [spark1:p1, spark2:p1]
-
-    Good:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-    """
+    """A second cable between two nodes adds no speed."""
     if not TOPOLOGIES[topology.kind].spare_cables:
         return
     first: dict[frozenset[str], DeclaredCable] = {}
@@ -748,18 +553,7 @@ def _is_crossed(cable: DeclaredCable) -> bool:
 
 @rule("SG221")
 def copper_too_long(cabling: Cabling) -> Iterator[Fault]:
-    """A direct-attach copper cable of 200 Gb/s is at most five meters long.
-
-    A longer cable is either optical or does not come up.
-
-    Bad:
-        cabling:
-          - {endpoints: [spark1:p0, spark2:p0], kind: dac, length_m: 7}
-
-    Good:
-        cabling:
-          - {endpoints: [spark1:p0, spark2:p0], kind: aoc, length_m: 7}
-    """
+    """A direct-attach copper cable of 200 Gb/s is at most five meters long."""
     for cable in cabling:
         if cable.kind == "dac" and cable.length_m and cable.length_m > DAC_REACH_M:
             yield Fault(
@@ -771,31 +565,7 @@ def copper_too_long(cabling: Cabling) -> Iterator[Fault]:
 
 @shape_rule("SG214", Severity.WARNING, unless=_INVALID_CABLING + " SG207 SG208")
 def another_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """All cables of a port number end at the same switch.
-
-    They share a subnet, so the switches would have to be connected to each other. More often, one
-    of the names is misspelt: a switch's name is free text, and nothing else would notice.
-
-    Bad:
-        topology:
-          kind: switch
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, crs812:1]
-          - endpoints: [spark2:p0, crs821:2]
-
-    Good:
-        topology:
-          kind: switch
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, crs812:1]
-          - endpoints: [spark2:p0, crs812:2]
-    """
+    """All cables of a port number end at the same switch."""
     if not TOPOLOGIES[topology.kind].switched:
         return
     names = _names(nodes)

@@ -28,26 +28,7 @@ _LENGTH = re.compile(
 
 @rule("SG526", Severity.WARNING, unless="SG501 SG503", depends_on="model")
 def extended_context(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A context is longer than the model supports only on request, since it costs quality.
-
-    The engine's override allows it, but answers to long prompts get worse. A context that is
-    extended by YaRN, or that the engine's flags write into the model's configuration, is not
-    reported.
-
-    Source: Qwen's model cards, "Processing Long Texts"; vLLM, `VLLM_ALLOW_LONG_MAX_MODEL_LEN`.
-
-    Bad:
-        model:
-          name: qwen3-30b-a3b-fp8
-          context_length: 65536
-        engine:
-          env: {VLLM_ALLOW_LONG_MAX_MODEL_LEN: 1}
-
-    Good:
-        model:
-          name: qwen3-30b-a3b-fp8
-          context_length: 40960
-    """
+    """A context is longer than the model supports only on request, since it costs quality."""
     known = shape(model)
     longest = known.max_context if known else None
     context = model.context_length
@@ -91,31 +72,7 @@ def _overrides(engine: DeclaredEngine) -> Iterator[str]:
 
 @rule("SG527", Severity.NOTE, unless="SG501 SG503", depends_on="model")
 def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """The kernels for the model's format are known to be correct on a GB10.
-
-    CUTLASS's NVFP4 kernels were not written for compute capability 12.1: with vLLM images up to
-    0.19, some NVFP4 models silently answered garbage or stopped with an illegal instruction, while
-    others were deployed successfully. Marlin's kernels are correct, and INT4 (AWQ, GPTQ) uses them
-    anyway.
-
-    Source: NVIDIA/cutlass issue 3096; vLLM issue 30163 and pull request 38423.
-
-    Bad:
-        model:
-          name: qwen3-30b-a3b-nvfp4
-        engine:
-          version: 0.19.0
-          image: vllm/vllm-openai:v0.19.0
-
-    Good:
-        model:
-          name: qwen3-30b-a3b-nvfp4
-        engine:
-          version: 0.19.0
-          image: vllm/vllm-openai:v0.19.0
-          args:
-            moe-backend: marlin
-    """
+    """The kernels for the model's format are known to be correct on a GB10."""
     first = ENGINE_TRAITS[engine.name].nvfp4_kernels
     old = first is not None and release(engine.version) < first
     if old and _form(model).startswith("nvfp4") and not _uses_marlin(engine):
@@ -150,27 +107,7 @@ def _int4(model: DeclaredModel) -> Iterator[str]:
 
 @rule("SG528", Severity.NOTE, unless="SG501 SG503 SG511 SG529 SG603", depends_on="model")
 def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Pipeline stages differ by one layer at most.
-
-    The largest stage needs the most memory and time, and the others wait for it. It may be
-    intended: the first stage has the embedding and the last one the head.
-
-    Source: vLLM, vllm/distributed/utils.py, `get_pp_indices`.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-        engine:
-          parallel: {pipeline: 2}
-          env: {VLLM_PP_LAYER_PARTITION: "20,16"}
-
-    Good:
-        model:
-          name: gpt-oss-120b
-        engine:
-          parallel: {pipeline: 2}
-          env: {VLLM_PP_LAYER_PARTITION: "18,18"}
-    """
+    """Pipeline stages differ by one layer at most."""
     for given in engine.environment.of(ENGINE_TRAITS[engine.name].stage_variable):
         stages = stages_of(given.value)
         if stages and max(stages) - min(stages) > 1:
@@ -183,26 +120,7 @@ def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fau
 
 @rule("SG529", unless="SG501 SG503 SG603", depends_on="model")
 def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Explicit stage sizes add up to the model's layers, with one number per stage.
-
-    The engine refuses to start otherwise.
-
-    Source: vLLM, vllm/distributed/utils.py, `get_pp_indices`.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-        engine:
-          parallel: {pipeline: 2}
-          env: {VLLM_PP_LAYER_PARTITION: "20,20"}
-
-    Good:
-        model:
-          name: gpt-oss-120b
-        engine:
-          parallel: {pipeline: 2}
-          env: {VLLM_PP_LAYER_PARTITION: "18,18"}
-    """
+    """Explicit stage sizes add up to the model's layers, with one number per stage."""
     known, count = shape(model), engine.parallel.pipeline
     layers = known.layers if known else None
     for given in engine.environment.of(ENGINE_TRAITS[engine.name].stage_variable):
@@ -219,24 +137,7 @@ def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Ite
 
 @rule("SG530", Severity.WARNING, unless="SG501 SG503", depends_on="model")
 def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A model that needs a token to download has one among the secrets.
-
-    Engines run offline; the model is downloaded to the nodes before the first start, and its
-    publisher releases it only to those who have accepted the license. The bundle's README reads the
-    token from the file of secrets.
-
-    Source: huggingface.co, "Gated models".
-
-    Bad:
-        model:
-          name: llama-3.1-8b-instruct
-
-    Good:
-        model:
-          name: llama-3.1-8b-instruct
-        engine:
-          secrets: [HF_TOKEN]
-    """
+    """A model that needs a token to download has one among the secrets."""
     if model.name and model.file:
         return  # The GGUF file comes from another publisher than the catalog's.
     checkpoint = known_checkpoint(model)
@@ -251,30 +152,7 @@ def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
 
 @rule("SG531", Severity.NOTE, unless="SG501 SG503", depends_on="model")
 def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Gated delta layers have dedicated kernels on a GB10.
-
-    Three of four layers of Qwen3-Next, 3.5 and 3.6 are of this kind. FlashInfer has kernels for
-    compute capability 12.x since 0.6.13, and vLLM uses them since 0.30; earlier versions, and
-    TensorRT-LLM up to 1.3, read prompts with slower ones: vLLM 0.26 runs them. Of a custom
-    build only its maker knows, so nothing is said; another image that has them is said to by
-    `supports: [gated-delta]` under `engine.own`.
-
-    Source: vLLM pull request 55715; NVIDIA/TensorRT-LLM issue 15634 and pull request 19376.
-
-    Bad:
-        model:
-          name: qwen3.6-35b-a3b-fp8
-        engine:
-          version: 0.19.0
-          image: vllm/vllm-openai:v0.19.0
-          args: {trust-remote-code: true}
-
-    Good:
-        model:
-          name: qwen3.6-35b-a3b-fp8
-        engine:
-          args: {trust-remote-code: true}
-    """
+    """Gated delta layers have dedicated kernels on a GB10."""
     known, fixed = shape(model), ENGINE_TRAITS[engine.name].delta_kernels
     delta = known and known.recurrent and known.recurrent.kind == GATED_DELTA
     if "gated-delta" in engine.own.supports or version(engine.version).local:
@@ -291,34 +169,7 @@ def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
 
 @rule("SG532", unless="SG501 SG503 SG510 SG603", depends_on="model")
 def split_scale_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A slice of an FP8 expert consists of whole scale blocks.
-
-    One scale covers 128 columns. If a tensor size cuts through a block, the engine does not load
-    the model; experts that are spread over the ranks are not cut.
-
-    Source: vLLM issues 17569, 25292 and 54178; since 0.29 vLLM divides blocks down to 32 columns
-    (`refine_fp8_moe_block_shape`).
-
-    Bad:
-        topology:
-          kind: switch
-        model:
-          name: qwen3-30b-a3b-fp8
-        engine:
-          version: 0.19.0
-          image: vllm/vllm-openai:v0.19.0
-          parallel: {tensor: 4}
-
-    Good:
-        topology:
-          kind: switch
-        model:
-          name: qwen3-30b-a3b-fp8
-        engine:
-          version: 0.19.0
-          image: vllm/vllm-openai:v0.19.0
-          parallel: {tensor: 4, expert: true}
-    """
+    """A slice of an FP8 expert consists of whole scale blocks."""
     known, sizes = shape(model), engine.parallel
     if _form(model) != "fp8-block128" or sizes.expert or not known or not known.moe:
         return
@@ -358,33 +209,7 @@ def _counted(count: int, word: str) -> str:
 
 @rule("SG676", Severity.NOTE, unless="SG501 SG603", depends_on="version")
 def tuned_at_each_start(engine: DeclaredEngine) -> Iterator[Fault]:
-    """FlashInfer's tuning survives a restart.
-
-    From vLLM 0.27.1 up to 0.31, only rank 0 writes the results of the tuning. At the next start it
-    reads them while the other nodes tune, and all of them wait for each other. With several nodes,
-    the results are therefore written to a folder that is deleted with the container, and all nodes
-    tune again at each start.
-
-    Source: vllm-project/vllm issues 52291, 54618, 57423 and 57635; 0.32.0 has one file per rank.
-
-    Bad:
-        nodes:
-          - name: spark1
-          - name: spark2
-        engine:
-          version: 0.29.0
-          image: example.org/vllm:0.29.0
-          parallel: {tensor: 2}
-
-    Good:
-        nodes:
-          - name: spark1
-          - name: spark2
-        engine:
-          version: 0.33.0
-          image: example.org/vllm:0.33.0
-          parallel: {tensor: 2}
-    """
+    """FlashInfer's tuning survives a restart."""
     off = engine.settings.is_off("enable-flashinfer-autotune")
     traits = ENGINE_TRAITS[engine.name]
     until = traits.tuned_by_one and ".".join(map(str, traits.tuned_by_one[1]))

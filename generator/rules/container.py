@@ -11,23 +11,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Declar
 
 @rule("SG685")
 def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
-    """The memory that RDMA pins is not limited.
-
-    Queues and buffers are registered with the network card. With a limit below what they take, NCCL
-    fails to start: `ibv_create_cq` or `ibv_reg_mr` runs out of memory.
-
-    Source: ibv_reg_mr(3) of rdma-core, RLIMIT_MEMLOCK.
-
-    Bad:
-        engine:
-          container:
-            ulimits: {memlock: 8589934592}
-
-    Good:
-        engine:
-          container:
-            ulimits: {nofile: 1048576}
-    """
+    """The memory that RDMA pins is not limited."""
     limit = engine.container.ulimits.get("memlock", -1)
     if limit != -1 and fabric.cables:
         path = ("engine", "container", "ulimits", "memlock")
@@ -41,21 +25,7 @@ def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
 
 @rule("SG617", Severity.WARNING, unless="SG615")
 def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """A memory limit is below the node's memory.
-
-    By default, a container may use all of the node's memory; with a limit above that, the node
-    freezes before the limit is reached. Files in /dev/shm take memory, too.
-
-    Source: Docker, "Resource constraints"; tmpfs(5).
-
-    Bad:
-        engine:
-          container: {memory: 512g}
-
-    Good:
-        engine:
-          container: {memory: 100g}
-    """
+    """A memory limit is below the node's memory."""
     least = min(nodes, key=lambda node: node.visible_gib)
     bounds = {"memory": engine.container.memory_gib, "shm": engine.container.shm_gib}
     for key, gib in bounds.items():
@@ -70,25 +40,7 @@ def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) 
 
 @rule("SG684", unless="SG602")
 def container_limits_under_slurm(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Containers that pyxis starts are limited by Slurm.
-
-    As a Slurm job, TensorRT-LLM runs in a pyxis container, which is given mounts and devices. Its
-    memory, cores and limits are those of the job, and /dev/shm is the node's.
-
-    Source: NVIDIA/pyxis, README.
-
-    Bad:
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29
-          launcher: slurm
-          container: {memory: 100g}
-
-    Good:
-        engine:
-          container: {memory: 100g}
-    """
+    """Containers that pyxis starts are limited by Slurm."""
     if engine.launcher != "slurm":
         return
     own = engine.container
@@ -107,21 +59,7 @@ def container_limits_under_slurm(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG686", unless="SG602 SG603 SG652")
 def experts_over_ranks(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Experts are spread over a number of ranks that the engine supports.
-
-    SGLang and TensorRT-LLM spread them over a divisor of the tensor size; vLLM spreads them over
-    all ranks that share a layer, tensor times data.
-
-    Source: vLLM, FusedMoEParallelConfig; SGLang, --ep-size; TensorRT-LLM, moe_expert_parallel_size.
-
-    Bad:
-        engine:
-          parallel: {tensor: 2, expert: 3}
-
-    Good:
-        engine:
-          parallel: {tensor: 2, expert: 2}
-    """
+    """Experts are spread over a number of ranks that the engine supports."""
     sizes = engine.parallel
     over = sizes.experts_over
     if over is None or over == 1:
@@ -147,22 +85,7 @@ def experts_over_ranks(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG687")
 def folder_of_one_node(model: DeclaredModel, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """A node's own model path replaces a folder given as `model.source`.
-
-    It is mounted at the path of that folder, so that all ranks get the same path. A model from the
-    hub is read from its cache, which depends on `model.cache` and the node's login.
-
-    Bad:
-        nodes:
-          - name: spark1
-          - name: spark2
-            model_path: /mnt/models/gpt-oss-120b
-
-    Good:
-        nodes:
-          - name: spark1
-          - name: spark2
-    """
+    """A node's own model path replaces a folder given as `model.source`."""
     if model.source and model.source.startswith("/"):
         return
     for node in nodes:

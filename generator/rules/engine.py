@@ -35,21 +35,7 @@ MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 
 @rule("SG602")
 def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The launcher is one that the engine has.
-
-    Each engine has its own ways to join nodes.
-
-    Bad:
-        engine:
-          name: vllm
-          launcher: mpi
-
-    Good:
-        engine:
-          name: vllm
-          launcher: ray
-          image: registry.lan/vllm-ray:0.33.0
-    """
+    """The launcher is one that the engine has."""
     launchers = ENGINES[engine.name].LAUNCHERS
     if engine.launcher and engine.launcher not in launchers:
         yield Fault(
@@ -63,24 +49,7 @@ def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
 def parallel_product(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], model: DeclaredModel
 ) -> Iterator[Fault]:
-    """Tensor x pipeline x data is the number of nodes.
-
-    Each node has one GPU, and none is left unused.
-
-    Bad:
-        nodes:
-          - name: spark1
-          - name: spark2
-        engine:
-          parallel: {pipeline: 3}
-
-    Good:
-        nodes:
-          - name: spark1
-          - name: spark2
-        engine:
-          parallel: {pipeline: 2}
-    """
+    """Tensor x pipeline x data is the number of nodes."""
     sizes, count = engine.parallel, len(nodes)
     if sizes.ranks == count:
         return
@@ -107,20 +76,7 @@ def _nodes(count: int) -> str:
 
 @rule("SG605", Severity.WARNING)
 def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The image contains the engine and version that the site names.
-
-    The flags in a bundle are those of the version in the site file.
-
-    Bad:
-        engine:
-          version: 0.32.0
-          image: vllm/vllm-openai:v0.33.0
-
-    Good:
-        engine:
-          version: 0.33.0
-          image: vllm/vllm-openai:v0.33.0
-    """
+    """The image contains the engine and version that the site names."""
     known = catalogs.image(engine.image)
     if known is None:
         return
@@ -141,21 +97,7 @@ def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG606", Severity.WARNING)
 def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The image contains the NCCL that the site names.
-
-    NCCL's settings in a bundle are those for the version in the site file. In the example, the
-    image is known to have NCCL 2.30.7.
-
-    Bad:
-        engine:
-          image: example.org/vllm:0.33.0
-          nccl: 2.31.2
-
-    Good:
-        engine:
-          image: example.org/vllm:0.33.0
-          nccl: 2.30.7
-    """
+    """The image contains the NCCL that the site names."""
     known = catalogs.image(engine.image)
     if not (known and known.nccl and engine.nccl):
         return
@@ -169,26 +111,7 @@ def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG607", unless="SG602")
 def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
-    """An image for the Ray launcher contains Ray.
-
-    vLLM itself does not need Ray, and its images have not had it since 0.19: the container would
-    fail at `ray start`.
-
-    Source: vLLM 0.19.0 and later, requirements/cuda.txt; kubernetes-sigs/lws issue 835;
-    NVIDIA/dgx-spark-playbooks, nvidia/vllm/README.md, on the image 26.05.
-
-    Bad:
-        engine:
-          version: 0.20.1
-          image: nvcr.io/nvidia/vllm:26.05-py3
-          launcher: ray
-
-    Good:
-        engine:
-          version: 0.20.1
-          image: nvcr.io/nvidia/vllm:26.05-py3
-          launcher: native
-    """
+    """An image for the Ray launcher contains Ray."""
     known = catalogs.image(engine.image)
     if engine.launcher == "ray" and known and known.ray is False:
         text, edits = with_added(engine)
@@ -203,23 +126,7 @@ def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG612", Severity.WARNING, unless="SG602")
 def image_perhaps_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
-    """An image for the Ray launcher is known to contain Ray.
-
-    This is SG607 for images that nobody has checked: `docker run --rm --entrypoint ray IMAGE
-    --version` shows it.
-
-    Bad:
-        engine:
-          version: 0.19.0
-          image: nvcr.io/nvidia/vllm:26.04-py3
-          launcher: ray
-
-    Good:
-        engine:
-          version: 0.19.0
-          image: registry.lan/vllm-ray:0.19.0
-          launcher: ray
-    """
+    """An image for the Ray launcher is known to contain Ray."""
     known = catalogs.image(engine.image)
     if engine.launcher == "ray" and known and known.ray is None:
         yield Fault(
@@ -234,22 +141,7 @@ def image_perhaps_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
 def port_of_two_services(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], service_ports: PortsOfNodes
 ) -> Iterator[Fault]:
-    """No two services of a node use the same port.
-
-    The second one would fail to start. Ray's workers take ports 10002 to 19999 on every node.
-
-    Source: Ray, ray/scripts/scripts.py.
-
-    Bad:
-        engine:
-          port: 9000
-          ports: {master: 9000}
-
-    Good:
-        engine:
-          port: 9000
-          ports: {master: 29501}
-    """
+    """No two services of a node use the same port."""
     reported: set[tuple[str, ...]] = set()
     for node, own in ports_of_engine(engine, [node.name for node in nodes]).items():
         ports = {**own, **service_ports[node]}
@@ -280,21 +172,7 @@ def port_of_two_services(
 
 @rule("SG611", unless="SG602 SG603")
 def unused_port(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Every port that the site states is opened by something.
-
-    The name belongs to a service of another launcher or engine.
-
-    Bad:
-        engine:
-          launcher: native
-          ports: {ray: 6380}
-
-    Good:
-        engine:
-          launcher: ray
-          image: registry.lan/vllm-ray:0.33.0
-          ports: {ray: 6380}
-    """
+    """Every port that the site states is opened by something."""
     module = ENGINES[engine.name]
     launcher = engine.launcher or module.LAUNCHERS[0]
     known = module.default_ports(launcher, engine.parallel)
@@ -320,20 +198,7 @@ _COMMIT = r"(^|[-_.])[0-9a-f]{40}$"
 
 @rule("SG609", Severity.WARNING)
 def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """An image has a tag that does not move.
-
-    A moving tag may be a different image tomorrow, or on a node that pulled it later. A tag with
-    the commit it was built from, such as `nightly-` and 40 hexadecimal digits, does not move. Of an
-    image that is built on the nodes, this is about the one that it is built from.
-
-    Bad:
-        engine:
-          image: vllm/vllm-openai:latest
-
-    Good:
-        engine:
-          image: vllm/vllm-openai:v0.33.0
-    """
+    """An image has a tag that does not move."""
     images: dict[KeyPath, str] = {("engine", "image"): engine.image} if engine.image else {}
     if engine.derived:
         images = {("engine", "image", "from"): engine.derived.base}
@@ -356,25 +221,7 @@ def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Ite
 
 @rule("SG613", Severity.WARNING, suppressed_by="SG605 SG609")
 def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A version, or a tag that contains one, is written the way the engine writes it.
-
-    The numbers of a release have no leading zeros, and a known tag with one character too many is
-    not an image.
-
-    Source: PEP 440, "Integer Normalization".
-
-    Bad:
-        engine:
-          name: vllm
-          version: 0.33.0
-          image: vllm/vllm-openai:v0.33.00
-
-    Good:
-        engine:
-          name: vllm
-          version: 0.33.0
-          image: vllm/vllm-openai:v0.33.0
-    """
+    """A version, or a tag that contains one, is written the way the engine writes it."""
     held = catalogs.image(engine.image)
     of_image = held.version if held and held.version and held.version in engine.image else ""
     dots = list(_missing_dot(engine))

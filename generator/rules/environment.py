@@ -26,30 +26,7 @@ SUBNET_AWARE_NCCL = (2, 30, 7)
 
 @rule("SG401", unless="SG203 SG208 SG219 SG301 SG305 SG308 SG311 SG316 SG441")
 def ring_needs_nccl(engine: DeclaredEngine, fabric: Fabric, topology: Topology) -> Iterator[Fault]:
-    """A ring needs NCCL 2.30.7 or newer, and so do other nodes whose ports differ.
-
-    From that version on, it chooses the port whose subnet the peer is on; older versions do not,
-    and hang or fail at `ibv_modify_qp`. Two crossed cables need it, too, and nodes with different
-    numbers of ports on a switch. A patched build may handle this differently: `nccl:
-    {version: ..., patched: true}`.
-
-    The version is that of the library the engine loads: ncclGetVersion of `libnccl.so.2`, for which
-    the runbook has a command. `torch.cuda.nccl.version()` is the one that PyTorch was built with.
-
-    Source: NCCL, `NCCL_IB_SUBNET_AWARE_ROUTING` ("for DGX Spark multi-node ring connection").
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.29.7
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-    """
+    """A ring needs NCCL 2.30.7 or newer, and so do other nodes whose ports differ."""
     is_routed = connections(fabric, topology.rdma_halves).is_routed
     if not is_routed or engine.nccl_patched or not ENGINE_TRAITS[engine.name].uses_nccl:
         return
@@ -101,22 +78,7 @@ def derived_variables(
 def overridden_variable(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """A variable that sparkgen derives from the cabling is not set by hand.
-
-    A value in `env` is the same on all nodes, but the right one differs between them. On a ring, a
-    patched build of NCCL may need other memory settings than sparkgen derives, so these are not
-    reported for one.
-
-    Bad:
-        engine:
-          env:
-            VLLM_HOST_IP: 10.0.0.11
-
-    Good:
-        engine:
-          env:
-            VLLM_LOGGING_LEVEL: DEBUG
-    """
+    """A variable that sparkgen derives from the cabling is not set by hand."""
     derived = cache(partial(derived_variables, engine, nodes, fabric, topology))
     for variable in engine.environment:
         name = variable.name
@@ -138,28 +100,7 @@ def overridden_variable(
 def values_that_ray_copies(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """Under Ray, NCCL's values are the same on all nodes.
-
-    vLLM copies all variables that begin with NCCL_ or UCX_ from the driver to Ray's workers, so the
-    head's values reach every rank. They differ if nodes are cabled at different ports, or if their
-    management interfaces have different names.
-
-    Source: vLLM, vllm/ray/ray_env.py.
-
-    Bad:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p1]
-        engine:
-          launcher: ray
-          image: registry.lan/vllm-ray:0.33.0
-
-    Good:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-        engine:
-          launcher: ray
-          image: registry.lan/vllm-ray:0.33.0
-    """
+    """Under Ray, NCCL's values are the same on all nodes."""
     if engine.launcher != "ray":
         return
     controls = control_planes(nodes, fabric, topology)
@@ -187,24 +128,7 @@ def _copied_by_ray(values: Mapping[str, str]) -> dict[str, str]:
 
 @rule("SG426")
 def nonexistent_devices(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A node has one GPU, device 0.
-
-    `env` is the same on all nodes, and each sees only its own GPU: with a list of several devices,
-    or another number, the engine finds none.
-
-    Source: NVIDIA, CUDA C++ Programming Guide, `CUDA_VISIBLE_DEVICES` (an index that does not exist
-    hides itself and all that follow).
-
-    Bad:
-        engine:
-          env:
-            CUDA_VISIBLE_DEVICES: 0,1
-
-    Good:
-        engine:
-          env:
-            CUDA_VISIBLE_DEVICES: 0
-    """
+    """A node has one GPU, device 0."""
     names = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
     for variable in (each for name in names for each in engine.environment.of(name)):
         value = variable.value
@@ -219,24 +143,7 @@ def nonexistent_devices(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG427", suppressed_by="SG402")
 def rank_set_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
-    """No variable sets a rank.
-
-    `env` is the same on all nodes, so all of them would take the same rank. sparkgen gives each
-    node its own through the engine's flags.
-
-    Source: PyTorch, "Distributed communication package" (environment variable initialization);
-    vLLM, vllm/envs.py.
-
-    Bad:
-        engine:
-          env:
-            RANK: 0
-
-    Good:
-        engine:
-          env:
-            VLLM_LOGGING_LEVEL: DEBUG
-    """
+    """No variable sets a rank."""
     for variable in engine.environment:
         if _is_of_a_rank(variable.name):
             yield Fault(
@@ -262,22 +169,7 @@ def _is_of_a_rank(name: str) -> bool:
 
 @rule("SG441", Severity.WARNING)
 def nonexistent_nccl_release(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The version of NCCL is one that was released, and that runs on a GB10.
-
-    Rules depend on it, and with one digit wrong, settings that the library does not know go
-    unnoticed. NCCL has supported Blackwell since 2.25.1.
-
-    Source: NVIDIA/nccl, its tags up to 2.30.7, and release notes of 2.25.1; of the minor versions
-    after the last that is known, any number is accepted.
-
-    Bad:
-        engine:
-          nccl: 22.30.7
-
-    Good:
-        engine:
-          nccl: 2.30.7
-    """
+    """The version of NCCL is one that was released, and that runs on a GB10."""
     if engine.nccl and not engine.nccl_patched and never_was(engine.nccl):
         near = [one for one in releases() if slips(engine.nccl, one) == 1]
         yield Fault(
@@ -305,23 +197,7 @@ def _release_help(version: str, near: Sequence[str]) -> str:
 
 @rule("SG429", Severity.WARNING, suppressed_by="SG413")
 def comment_in_a_value(engine: DeclaredEngine, document: Document) -> Iterator[Fault]:
-    """The value of a variable does not end in what was meant as a comment.
-
-    In YAML, '#' starts a comment only after a space, and '//' never does. A value in quotes is
-    taken as it stands.
-
-    Source: YAML 1.2.2, section 6.6.
-
-    Bad:
-        engine:
-          env:
-            OMP_NUM_THREADS: 8# one for each fast core
-
-    Good:
-        engine:
-          env:
-            OMP_NUM_THREADS: 8  # one for each fast core
-    """
+    """The value of a variable does not end in what was meant as a comment."""
     for variable in engine.environment:
         path, value, meant = variable.path, variable.value, before_comment(variable.value)
         if meant != value and meant and " " not in meant and not _is_quoted(document, path):

@@ -50,19 +50,7 @@ def _path(file: DeclaredFile, *keys: str) -> KeyPath:
 
 @rule("SG690")
 def entry_without_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
-    """An entry of `files` states where its file is: next to the site file, or on the nodes.
-
-    Bad:
-        engine:
-          files:
-            - target: /opt/nccl/libnccl.so.2
-
-    Good:
-        engine:
-          files:
-            - path: /srv/nccl/libnccl.so.2
-              target: /opt/nccl/libnccl.so.2
-    """
+    """An entry of `files` states where its file is: next to the site file, or on the nodes."""
     for file in engine.files:
         if not file.source and not file.path:
             yield Fault(
@@ -76,22 +64,7 @@ def entry_without_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
 def source_that_cannot_be_read(
     engine: DeclaredEngine, sources: Mapping[str, Source]
 ) -> Iterator[Fault]:
-    """A source is a file, or a folder of files, in or below the site file's folder.
-
-    Its files are copied into the bundle byte for byte, so a bundle depends only on the site file
-    and its sources: links that lead out of the folder, devices and pipes are rejected, as are files
-    of more than 1 MiB. Put larger files on the nodes, and name them with `path`.
-
-    Bad:
-        engine:
-          files:
-            - source: files/missing.jinja
-
-    Good:
-        engine:
-          files:
-            - path: /srv/templates/template.jinja
-    """
+    """A source is a file, or a folder of files, in or below the site file's folder."""
     for path, named in _of_images(engine):
         if fault := sources[named].fault:
             yield Fault(fault, path, sources[named].help or _HAVE_IT)
@@ -134,24 +107,7 @@ _HAVE_IT = "put it beside the site file, or write 'path:' for a file that lies o
 def two_files_at_one_place(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """No two files have the same path in the container.
-
-    Of two mounts at the same path, the later one hides the other. Docker refuses a path inside a
-    read-only mount, because it would have to create the mount point there. sparkgen's own mounts
-    are below /etc/sparkgen, /opt/sparkgen and /var/cache/sparkgen.
-
-    Bad:
-        engine:
-          files:
-            - {source: files/a.jinja, target: /opt/chat.jinja}
-            - {source: files/b.jinja, target: /opt/chat.jinja}
-
-    Good:
-        engine:
-          files:
-            - {source: files/a.jinja, target: /opt/a.jinja}
-            - {source: files/b.jinja, target: /opt/b.jinja}
-    """
+    """No two files have the same path in the container."""
     yield from _same_places(engine)
     for file in engine.files:
         for node in nodes:
@@ -218,18 +174,7 @@ def _share_nodes(one: DeclaredFile, other: DeclaredFile) -> bool:
 def file_of_an_unknown_node(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """The nodes of an entry are nodes of the site.
-
-    Bad:
-        engine:
-          files:
-            - {source: files/chat.jinja, nodes: [spark9]}
-
-    Good:
-        engine:
-          files:
-            - {source: files/chat.jinja, nodes: [spark1]}
-    """
+    """The nodes of an entry are nodes of the site."""
     names = [node.name for node in nodes]
     for file in engine.files:
         for index, name in enumerate(file.nodes):
@@ -243,20 +188,7 @@ def file_of_an_unknown_node(
 
 @rule("SG694")
 def not_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A file is a regular file or a folder, not a device, a socket or a file of the kernel.
-
-    Anyone who can write to Docker's socket is root on the node, even if the mount is read-only.
-
-    Bad:
-        engine:
-          files:
-            - path: /dev/gdrdrv
-
-    Good:
-        engine:
-          files:
-            - path: /srv/tables
-    """
+    """A file is a regular file or a folder, not a device, a socket or a file of the kernel."""
     for file in engine.files:
         for key, place in (("path", file.path), ("target", file.target)):
             if place and _within(place, _NO_FILES):
@@ -286,28 +218,7 @@ class _Named:
 def path_that_is_not_in_the_container(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """A file that an argument or a variable names is in the container.
-
-    The engine sees its image, the model's cache or folder, and the entries of `files`, but none of
-    the node's other folders. A missing chat template makes the engine fail at startup; a missing
-    library in `LD_PRELOAD` is skipped with a warning that nobody reads.
-
-    Paths below /usr and similar folders belong to the image. So may paths below /opt and the
-    folders that images work in: of a published image, the vendors' folders in /opt are known, and
-    others are reported; of any other image nothing is known, and nothing is reported.
-
-    Bad:
-        engine:
-          args:
-            chat-template: /srv/templates/chat.jinja
-
-    Good:
-        engine:
-          args:
-            chat-template: /srv/templates/chat.jinja
-          files:
-            - path: /srv/templates/chat.jinja
-    """
+    """A file that an argument or a variable names is in the container."""
     reported: set[str] = set()
     # Without a container, all of the node's folders are visible.
     for named in () if engine.venv else _named(engine):
@@ -322,22 +233,7 @@ def path_that_is_not_in_the_container(
 
 @rule("SG696", suppressed_by=_FLAG_FAULTS)
 def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A file that an argument names has its full path.
-
-    A relative path is looked up in the image's working directory.
-
-    Bad:
-        engine:
-          args:
-            chat-template: unsloth.jinja
-
-    Good:
-        engine:
-          args:
-            chat-template: /opt/sparkgen/files/unsloth.jinja
-          files:
-            - source: files/unsloth.jinja
-    """
+    """A file that an argument names has its full path."""
     # A script or a mod may put the file into the working directory.
     changed = engine.prepare or (engine.derived and (engine.derived.mods or engine.derived.run))
     for name, key, text in () if changed else _flag_texts(engine):

@@ -16,16 +16,7 @@ Services = Mapping[str, Settings]
 
 @rule("SG260", unless="SG201 SG241")
 def node_of_the_gateway(services: Services, nodes: Nodes) -> Iterator[Fault]:
-    """The gateway is on a node of the site.
-
-    Bad:
-        services:
-          gateway: {node: spark11}
-
-    Good:
-        services:
-          gateway: {node: spark1}
-    """
+    """The gateway is on a node of the site."""
     wanted = services.get(GATEWAY, {}).get("node")
     names = [node.name for node in nodes]
     if wanted is not None and wanted not in names:
@@ -50,23 +41,7 @@ class GatewayNode:
 def engine_out_of_reach(
     gateway: GatewayNode, nodes: Nodes, engine: DeclaredEngine, fabric: Fabric
 ) -> Iterator[Fault]:
-    """The gateway reaches every engine.
-
-    On its own node, it uses the loopback address. On another node, the API must listen on an
-    address that the gateway's node can reach.
-
-    Bad:
-        services:
-          gateway: {node: spark2}
-        engine:
-          bind: local
-
-    Good:
-        services:
-          gateway: {node: spark2}
-        engine:
-          bind: management
-    """
+    """The gateway reaches every engine."""
     head = nodes[0]
     if head.name == gateway.node.name:
         return

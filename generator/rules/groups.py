@@ -61,32 +61,7 @@ def group_without_cables(
     fabric: Fabric,
     topology: Topology,
 ) -> Iterator[Fault]:
-    """Each group of ranks is the whole ring in cable order, or the two ends of one cable.
-
-    RDMA is not routed, so NCCL can connect no other groups: it makes a ring of a group's ranks, in
-    their order. An engine creates groups for its tensor, pipeline, data, expert and context sizes;
-    vLLM uses each of them at startup. Tensor parallelism over all nodes works, and so does pipeline
-    parallelism. A group that is only part of the ring does not work, nor does a product of sizes,
-    except for tensor 2 by pipeline 2 on four nodes that are listed in the order 1, 2, 4, 3 of the
-    cables.
-
-    Source: NCCL, `connectRings` (src/graph/connect.cc); measured with NCCL 2.28.9 on four, six and
-    eight nodes.
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          parallel: {tensor: 2, pipeline: 2}
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          parallel: {tensor: 4}
-    """
+    """Each group of ranks is the whole ring in cable order, or the two ends of one cable."""
     if not _has_strangers(nodes, fabric, topology) or not ENGINE_TRAITS[engine.name].uses_nccl:
         return
     names, found = _names(nodes), _all_groups(engine, model)
@@ -181,25 +156,7 @@ def unreported_layout(
     fabric: Fabric,
     topology: Topology,
 ) -> Iterator[Fault]:
-    """On a ring of four or more, the model is split by tensors, as in reports of such rings.
-
-    That layout is in use at a dozen places, with vLLM and SGLang. Other layouts that keep to the
-    cables should work, judging by NCCL's source, but nobody has reported that they do.
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          parallel: {pipeline: 4}
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          parallel: {tensor: 4}
-    """
+    """On a ring of four or more, the model is split by tensors, as in reports of such rings."""
     traits = ENGINE_TRAITS[engine.name]
     if not _has_strangers(nodes, fabric, topology) or not traits.uses_nccl:
         return
@@ -226,29 +183,7 @@ _ONCE_IT_RUNS = "waive this once it runs, and tell others"
 def ray_on_a_long_ring(
     engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring of four or more, the ranks are not started by Ray.
-
-    Ray numbers the ranks arbitrarily, but on such a ring they must follow the cables.
-
-    Source: eugr/spark-vllm-docker, docs/NETWORKING.md (no Ray on meshes).
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          launcher: ray
-          image: registry.lan/vllm-ray:0.33.0
-          parallel: {tensor: 4}
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          launcher: native
-          parallel: {tensor: 4}
-    """
+    """On a ring of four or more, the ranks are not started by Ray."""
     if engine.launcher == "ray" and _has_strangers(nodes, fabric, topology):
         yield Fault(
             f"Ray numbers the ranks as it likes; on a {topology.kind} they follow the cables",
@@ -262,38 +197,7 @@ def ray_on_a_long_ring(
 def all_to_all_on_a_long_ring(
     engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring of four or more, no rank sends to all others.
-
-    An all-to-all, which some back ends use to spread experts or share a KV cache, connects ranks
-    that no cable joins. Back ends that gather and reduce keep to neighbors.
-
-    Source: NCCL, src/enqueue.cc (send and receive are not collectives); it fails with error 110 of
-    `ibv_modify_qp`.
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          name: sglang
-          version: 0.5.23
-          image: lmsysorg/sglang:v0.5.23-cu130
-          nccl: 2.30.7
-          args:
-            moe-a2a-backend: deepep
-          parallel: {tensor: 4, expert: true}
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          name: sglang
-          version: 0.5.23
-          image: lmsysorg/sglang:v0.5.23-cu130
-          nccl: 2.30.7
-          args:
-            moe-a2a-backend: none
-          parallel: {tensor: 4, expert: true}
-    """
+    """On a ring of four or more, no rank sends to all others."""
     if not _has_strangers(nodes, fabric, topology):
         return
     for flag, keeps in ENGINE_TRAITS[engine.name].exchanges.items():

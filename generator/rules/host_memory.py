@@ -17,54 +17,7 @@ _UNKNOWN = "SG222 SG501 SG503 SG504 SG506 SG507 SG510 SG511 SG512 SG513 SG529 SG
 def pinned_beside_the_engine(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fits: Sequence[Fit]
 ) -> Iterator[Fault]:
-    """What the engine takes beside its share leaves the system enough memory.
-
-    A Spark has one memory. A cache in what an engine calls CPU memory, the buffer of a KV cache on
-    disk, and weights that are moved there come on top of the engine's share, which is for what it
-    holds on the GPU. They are allocated and pinned at the start. Nodes freeze with less than 8 GiB
-    left.
-
-    Source: schemas/memory.tsv, for each setting; community reports (guardkit: frozen at 113 GiB
-    used).
-
-    Bad:
-        topology:
-          kind: single
-        model:
-          name: gpt-oss-120b
-        engine:
-          name: vllm
-          version: 0.33.0
-          args: {kv-offloading-size: 24}
-
-    Good:
-        topology:
-          kind: single
-        model:
-          name: gpt-oss-120b
-        engine:
-          name: vllm
-          version: 0.33.0
-          args: {kv-offloading-size: 8}
-
-    Bad:
-        topology:
-          kind: single
-        model:
-          name: gpt-oss-120b
-          kv_offload: {path: /srv/kv, gib: 400, buffer_gib: 24}
-        engine:
-          version: 0.33.0
-
-    Good:
-        topology:
-          kind: single
-        model:
-          name: gpt-oss-120b
-          kv_offload: {path: /srv/kv, gib: 400, buffer_gib: 8}
-        engine:
-          version: 0.33.0
-    """
+    """What the engine takes beside its share leaves the system enough memory."""
     taken = [each for each in beside(model, engine) if each.taken != "filled"]
     if taken:
         left = _tightest(nodes, engine, fits, taken)
@@ -80,36 +33,7 @@ def pinned_beside_the_engine(
 def filled_beside_the_engine(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fits: Sequence[Fit]
 ) -> Iterator[Fault]:
-    """What fills beside the engine's share while it serves leaves the system enough memory.
-
-    Caches of processed media and of prompts start empty, and take up to their limit as requests
-    come: a node that runs well at first freezes after hours or days. Nodes freeze with less than 8
-    GiB left.
-
-    Source: schemas/memory.tsv, for each setting.
-
-    Bad:
-        topology:
-          kind: single
-        model:
-          name: qwen3-vl-30b-a3b-instruct
-          context_length: 8192
-        engine:
-          name: vllm
-          version: 0.33.0
-          args: {mm-processor-cache-gb: 12}
-
-    Good:
-        topology:
-          kind: single
-        model:
-          name: qwen3-vl-30b-a3b-instruct
-          context_length: 8192
-        engine:
-          name: vllm
-          version: 0.33.0
-          args: {mm-processor-cache-gb: 4}
-    """
+    """What fills beside the engine's share while it serves leaves the system enough memory."""
     taken = beside(model, engine)
     filled = [each for each in taken if each.taken == "filled"]
     if filled:

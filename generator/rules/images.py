@@ -13,27 +13,7 @@ from generator.sitefile.declaration import DeclaredEngine
 
 @rule("SG697", unless="SG691")
 def mod_without_a_script(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Iterator[Fault]:
-    """A mod is a folder with a run.sh.
-
-    The script runs in its own folder while the image is built. `WORKSPACE_DIR` is the image's
-    working directory, where the engine looks up relative paths.
-
-    Source: spark-vllm-docker, mods/ and launch-cluster.sh.
-
-    Bad:
-        engine:
-          image:
-            name: own:1
-            from: vllm/vllm-openai:v0.33.0
-            mods: [files/template.jinja]
-
-    Good:
-        engine:
-          image:
-            name: own:1
-            from: vllm/vllm-openai:v0.33.0
-            files: [{source: files/template.jinja, target: /opt/template.jinja}]
-    """
+    """A mod is a folder with a run.sh."""
     for index, mod in enumerate(engine.derived.mods if engine.derived else ()):
         if "run.sh" not in [file.path for file in sources[mod].files]:
             yield Fault(
@@ -47,21 +27,7 @@ def mod_without_a_script(engine: DeclaredEngine, sources: Mapping[str, Source]) 
 def script_without_the_engine(
     engine: DeclaredEngine, sources: Mapping[str, Source]
 ) -> Iterator[Fault]:
-    """A script that prepares the container ends by starting the engine.
-
-    The script gets the engine's command as its arguments, and runs each time the container starts.
-    Without `exec`, the engine would not receive the signal to stop.
-
-    Bad:
-        engine:
-          prepare: files/prepare.sh
-
-    Good:
-        engine:
-          files:
-            - source: files/patch.py
-              target: /opt/patch.py
-    """
+    """A script that prepares the container ends by starting the engine."""
     if not engine.prepare:
         return
     last = "".join(_lines(engine, sources)[-1:])
@@ -75,22 +41,7 @@ def script_without_the_engine(
 
 @rule("SG699", Severity.WARNING, unless="SG691 SG698")
 def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Iterator[Fault]:
-    """A script that prepares the container downloads nothing.
-
-    It runs at each start on each node: what it fetches may have changed in the meantime, differ
-    between nodes, or be unreachable. An image that is built once contains it for good.
-
-    Bad:
-        engine:
-          prepare: files/downloads.sh
-
-    Good:
-        engine:
-          image:
-            name: own:1
-            from: vllm/vllm-openai:v0.33.0
-            run: ["pip install ray==2.55.0"]
-    """
+    """A script that prepares the container downloads nothing."""
     if not engine.prepare:
         return
     called = (name for line in _lines(engine, sources) for name in _commands(line))
@@ -105,28 +56,7 @@ def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source])
 
 @rule("SG616")
 def addition_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
-    """An image gets only the additions that its engine needs for several nodes.
-
-    vLLM's images have had no Ray since 0.19, NVIDIA's TensorRT-LLM images have no SSH server, and
-    llama.cpp's have no RPC, which has to be compiled in: from the commit of `engine.version`, which
-    is a build number, such as 10776 for b10776.
-
-    Bad:
-        engine:
-          name: vllm
-          image:
-            name: own:1
-            from: vllm/vllm-openai:v0.33.0
-            adds: [ssh]
-
-    Good:
-        engine:
-          name: vllm
-          image:
-            name: own:1
-            from: vllm/vllm-openai:v0.33.0
-            adds: [ray]
-    """
+    """An image gets only the additions that its engine needs for several nodes."""
     own = ENGINE_TRAITS[engine.name]
     for index, added in enumerate(engine.derived.adds if engine.derived else ()):
         path = ("engine", "image", "adds", index)

@@ -32,20 +32,7 @@ _LAUNCHERS = ("torchrun", "mpirun", "mpiexec", "srun", "sbatch")
 
 @rule("SG280")
 def duplicate_job(jobs: Jobs) -> Iterator[Fault]:
-    """No two jobs have the same name.
-
-    The name identifies a unit, a container and folders on each node.
-
-    Bad:
-        jobs:
-          - {name: test, launcher: mpi, command: date}
-          - {name: test, launcher: slurm, command: date}
-
-    Good:
-        jobs:
-          - {name: test-mpi, launcher: mpi, command: date}
-          - {name: test-slurm, launcher: slurm, command: date}
-    """
+    """No two jobs have the same name."""
     first: dict[str, DeclaredJob] = {}
     for job in jobs:
         known = first.setdefault(job.name, job)
@@ -60,16 +47,7 @@ def duplicate_job(jobs: Jobs) -> Iterator[Fault]:
 
 @rule("SG281", unless="SG201 SG203")
 def node_of_a_job(jobs: Jobs, nodes: Nodes) -> Iterator[Fault]:
-    """A job names nodes of the site, each once.
-
-    Bad:
-        jobs:
-          - {name: test, launcher: mpi, command: date, nodes: [spark1, spark22]}
-
-    Good:
-        jobs:
-          - {name: test, launcher: mpi, command: date, nodes: [spark1, spark2]}
-    """
+    """A job names nodes of the site, each once."""
     names = [node.name for node in nodes]
     for job in jobs:
         for index, name in enumerate(job.nodes):
@@ -96,37 +74,7 @@ def node_of_a_job(jobs: Jobs, nodes: Nodes) -> Iterator[Fault]:
 def job_without_cables(
     jobs: Jobs, nodes: Nodes, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """The nodes of a job are on one switch, at the ends of a cable, or a ring in cable order.
-
-    NCCL makes a ring of the ranks in their order, and RDMA is not routed: each rank needs a cable
-    to the next one, and the last one to the first.
-
-    Source: NCCL, `connectRings` (src/graph/connect.cc).
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          parallel: {tensor: 4}
-        jobs:
-          - name: test
-            launcher: mpi
-            command: date
-            nodes: [spark1, spark3, spark2, spark4]
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          parallel: {tensor: 4}
-        jobs:
-          - name: test
-            launcher: mpi
-            command: date
-            nodes: [spark1, spark2, spark3, spark4]
-    """
+    """The nodes of a job are on one switch, at the ends of a cable, or a ring in cable order."""
     for job in jobs:
         names = job.nodes or tuple(node.name for node in nodes)
         if len(names) < 2:
@@ -157,18 +105,7 @@ def job_without_cables(
 
 @rule("SG283")
 def launcher_in_a_command(jobs: Jobs) -> Iterator[Fault]:
-    """The command of a job is what each rank runs, without what starts the ranks.
-
-    Ranks, addresses and ports follow from the site file, and so does the launcher's command line.
-
-    Bad:
-        jobs:
-          - {name: train, launcher: torchrun, command: torchrun --nnodes 2 train.py}
-
-    Good:
-        jobs:
-          - {name: train, launcher: torchrun, command: train.py}
-    """
+    """The command of a job is what each rank runs, without what starts the ranks."""
     for job in jobs:
         program = job.command[0].rpartition("/")[2]
         if program in _LAUNCHERS or job.command[1:3] == ("-m", "torch.distributed.run"):
@@ -181,24 +118,7 @@ def launcher_in_a_command(jobs: Jobs) -> Iterator[Fault]:
 
 @rule("SG284", unless="SG281 SG240 SG241")
 def stopped_group(jobs: Jobs, serving: Serving, nodes: Nodes) -> Iterator[Fault]:
-    """A job stops groups of the site, and runs on all of their nodes.
-
-    The ranks of an engine belong together: where one stops, the others fail and start again until
-    their unit gives up. So the job needs all nodes of the group, on which the engine stops before
-    it and starts after it.
-
-    Bad:
-        groups:
-          - {name: chat, nodes: [spark1, spark2]}
-        jobs:
-          - {name: test, launcher: mpi, command: date, nodes: [spark1], stops: [chat]}
-
-    Good:
-        groups:
-          - {name: chat, nodes: [spark1, spark2]}
-        jobs:
-          - {name: test, launcher: mpi, command: date, nodes: [spark1, spark2], stops: [chat]}
-    """
+    """A job stops groups of the site, and runs on all of their nodes."""
     for job in jobs:
         own = {*job.nodes} or {node.name for node in nodes}
         all_here = tuple(name for name, members in serving.items() if own & {*members})
@@ -224,19 +144,7 @@ def _unknown_group(name: str, path: KeyPath, names: Sequence[str]) -> Fault:
 
 @rule("SG285", Severity.WARNING)
 def override_of_a_job(jobs: Jobs) -> Iterator[Fault]:
-    """The environment of a job leaves alone what is derived from the cabling.
-
-    These variables differ from node to node: interfaces, RoCE devices and addresses. A value that
-    is the same on all nodes names something without an address on one of them.
-
-    Bad:
-        jobs:
-          - {name: test, launcher: mpi, command: date, env: {NCCL_IB_HCA: rocep1s0f0}}
-
-    Good:
-        jobs:
-          - {name: test, launcher: mpi, command: date, env: {NCCL_DEBUG: INFO}}
-    """
+    """The environment of a job leaves alone what is derived from the cabling."""
     for job in jobs:
         for name in job.env:
             if name in ORIGINS or name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT"):
@@ -248,16 +156,7 @@ def override_of_a_job(jobs: Jobs) -> Iterator[Fault]:
 
 @rule("SG286")
 def file_of_a_job(jobs: Jobs, beside: Beside) -> Iterator[Fault]:
-    """The files of a job that lie next to the site file can be read.
-
-    Bad:
-        jobs:
-          - {name: test, launcher: mpi, command: date, files: [{source: missing.py}]}
-
-    Good:
-        jobs:
-          - {name: test, launcher: mpi, command: date, files: [{path: /srv/data}]}
-    """
+    """The files of a job that lie next to the site file can be read."""
     for job in jobs:
         for file in job.files:
             source = beside(file.source) if file.source else Source()

@@ -19,30 +19,7 @@ _A_FOLDER = "move it to a folder, such as /srv/models"
 
 @rule("SG653", depends_on="version")
 def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """llama.cpp, and no other engine, gets its model as a GGUF file.
-
-    `file` is its path on the head. For a model in several parts, name the first one; the others lie
-    next to it.
-
-    Source: llama.cpp, src/llama-model-loader.cpp: a split is loaded from its first file.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          file: /srv/models/gpt-oss-120b/gpt-oss-120b-mxfp4-00001-of-00003.gguf
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-    """
+    """llama.cpp, and no other engine, gets its model as a GGUF file."""
     if ENGINE_TRAITS[engine.name].reads_gguf:
         yield from _file(model)
     elif model.file:
@@ -86,33 +63,7 @@ def _file(model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG654", unless="SG510 SG512 SG603", engine=NAME)
 def unsupported_split(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """llama.cpp splits a model over nodes by its layers.
-
-    That is pipeline parallelism. Its tensor split is for the GPUs of a single machine, and it
-    supports neither replicas nor expert parallelism.
-
-    Source: llama.cpp, docs/multi-gpu.md and tools/rpc/README.md.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          file: /srv/models/gpt-oss-120b.gguf
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-          parallel: {tensor: 2}
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          file: /srv/models/gpt-oss-120b.gguf
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-          parallel: {pipeline: 2}
-    """
+    """llama.cpp splits a model over nodes by its layers."""
     sizes = engine.parallel
     if sizes.tensor > 1 or sizes.data > 1 or sizes.expert:
         count, path = len(nodes), ("engine", "parallel")
@@ -128,29 +79,7 @@ def unsupported_split(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
 
 @rule("SG655", engine=NAME)
 def setting_of_a_gguf_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A GGUF file states its own quantization, and has no revision.
-
-    llama.cpp has no flag for either.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          file: /srv/models/gpt-oss-120b.gguf
-          quantization: mxfp4
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          file: /srv/models/gpt-oss-120b.gguf
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-    """
+    """A GGUF file states its own quantization, and has no revision."""
     for key, what in (("quantization", "how it is quantized"), ("revision", "which one it is")):
         if getattr(model, key):
             yield Fault(
@@ -164,33 +93,7 @@ def setting_of_a_gguf_file(model: DeclaredModel, engine: DeclaredEngine) -> Iter
 
 @rule("SG656", unless="SG551", engine=NAME)
 def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """llama.cpp gets the draft model as a GGUF file, too.
-
-    Convert an EAGLE-3 draft with `convert_hf_to_gguf.py --target-model-dir`, which gives it the
-    model's tokenizer.
-
-    Source: llama.cpp, docs/speculative.md.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          file: /srv/models/gpt-oss-120b.gguf
-          speculative: {method: eagle3, source: nvidia/gpt-oss-120b-Eagle3-long-context, tokens: 3}
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          file: /srv/models/gpt-oss-120b.gguf
-          speculative: {method: eagle3, source: /srv/models/gpt-oss-120b-eagle3.gguf, tokens: 3}
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-    """
+    """llama.cpp gets the draft model as a GGUF file, too."""
     source = model.speculative.source if model.speculative else None
     if source and not source.startswith("/"):
         yield Fault(
@@ -204,38 +107,7 @@ def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
 
 @rule("SG657", Severity.WARNING, unless="SG654", engine=NAME)
 def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
-    """Nobody else is on the switch that llama.cpp's workers are on.
-
-    A worker executes whatever it receives on its GPU, without any authentication. It listens only
-    on the fabric, where a cable ends at another node; but a switch may have other ports in use, or
-    a link to the network that people use.
-
-    Source: llama.cpp, tools/rpc/README.md ("Never run the RPC server on an open network").
-
-    Bad:
-        topology:
-          kind: switch
-        model:
-          name: gpt-oss-120b
-          file: /srv/models/gpt-oss-120b.gguf
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-          parallel: {pipeline: 4}
-
-    Good:
-        topology:
-          kind: ring
-        model:
-          name: gpt-oss-120b
-          file: /srv/models/gpt-oss-120b.gguf
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-          parallel: {pipeline: 3}
-    """
+    """Nobody else is on the switch that llama.cpp's workers are on."""
     if TOPOLOGIES[topology.kind].switched:
         yield Fault(
             "llama.cpp's workers require no key, and the whole switch can reach them",
@@ -247,31 +119,5 @@ def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
 
 @rule("SG673", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
 def refused_by_llama_cpp(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting makes llama.cpp fail at startup.
-
-    Source: llama.cpp, common/arg.cpp and src/llama-context.cpp; each condition names its line in
-    generator/engines/llama_cpp/startup.py.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          file: /srv/models/gpt-oss-120b.gguf
-          kv_cache_dtype: q8_0
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-          args: {flash-attn: "off"}
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          file: /srv/models/gpt-oss-120b.gguf
-          kv_cache_dtype: q8_0
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-          args: {flash-attn: "on"}
-    """
+    """No setting makes llama.cpp fail at startup."""
     yield from certain(verdicts)

@@ -14,38 +14,22 @@ _IMAGE = ("engine", "image")
 
 @documented("SG850")
 def unreadable_lock() -> None:
-    """The lock of a site was written by `sparkgen lock`.
-
-    `sites/lab.lock.yaml` is the lock of `sites/lab.yaml`. Do not edit it: regenerate it, or delete
-    it.
-    """
+    """The lock of a site was written by `sparkgen lock`."""
 
 
 @documented("SG851", Severity.WARNING)
 def older_lock() -> None:
-    """A lock covers the image and the model that its site names.
-
-    The site has been given another image, model or revision since the lock was written, and the new
-    one is not locked. Capture the nodes once they have it, then run `sparkgen lock` again.
-    """
+    """A lock covers the image and the model that its site names."""
 
 
 @documented("SG852")
 def nodes_that_differ() -> None:
-    """All nodes have the same image and the same commit of the model.
-
-    A tag or a branch meant different things when the nodes fetched it. `sparkgen lock` then writes
-    nothing: fetch it again on the nodes that are behind.
-    """
+    """All nodes have the same image and the same commit of the model."""
 
 
 @documented("SG853")
 def unreadable_catalog() -> None:
-    """A catalog of an image was written by `sparkgen catalog add`.
-
-    The files in `catalogs` beside a site say what the engines of images accept. Do not edit them:
-    add them anew, or delete them.
-    """
+    """A catalog of an image was written by `sparkgen catalog add`."""
 
 
 def unreadable(why: str, name: str) -> Finding:

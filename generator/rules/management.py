@@ -19,57 +19,14 @@ _NAMES = (RJ45, WIFI, *FABRIC_HALVES)
 def misspelt_interface_of_control(
     nodes: Nodes, topology: Topology, document: Document
 ) -> Iterator[Fault]:
-    """If control traffic uses management, the interface is one that a Spark has.
-
-    Sockets are bound to the interface by name. Every Spark has the same six: enP7s7, wlP9s9 and
-    those of the QSFP ports; a name that is one letter off is not one of them. Names are case
-    sensitive.
-
-    Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering", table of the ConnectX-7 interfaces.
-
-    Bad:
-        topology:
-          control_plane: management
-        nodes:
-          - name: spark1
-            management: {interface: enp7s7, address: 10.0.0.11/24}
-          - name: spark2
-            management: {interface: enP7s7, address: 10.0.0.12/24}
-
-    Good:
-        topology:
-          control_plane: management
-        nodes:
-          - name: spark1
-            management: {interface: enP7s7, address: 10.0.0.11/24}
-          - name: spark2
-            management: {interface: enP7s7, address: 10.0.0.12/24}
-    """
+    """If control traffic uses management, the interface is one that a Spark has."""
     if managed_control(nodes, topology):
         yield from _misspelt(nodes, document)
 
 
 @rule("SG321", Severity.WARNING, unless="SG320 SG201")
 def misspelt_interface(nodes: Nodes, document: Document) -> Iterator[Fault]:
-    """The management interface is not a misspelling of one that a Spark has.
-
-    Every Spark has the same six; a name that is one letter off is unlikely to belong to another
-    card.
-
-    Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering", table of the ConnectX-7 interfaces.
-
-    Bad:
-        nodes:
-          - name: spark1
-            management: {interface: enP7s77, address: 10.0.0.11/24}
-          - name: spark2
-
-    Good:
-        nodes:
-          - name: spark1
-            management: {interface: enP7s7, address: 10.0.0.11/24}
-          - name: spark2
-    """
+    """The management interface is not a misspelling of one that a Spark has."""
     yield from _misspelt(nodes, document)
 
 
@@ -101,26 +58,7 @@ def _written(node: DeclaredNode, document: Document) -> KeyPath:
 
 @rule("SG324", Severity.WARNING, unless="SG320 SG321 SG201", suppressed_by="SG312")
 def interface_that_no_spark_has(nodes: Nodes, document: Document) -> Iterator[Fault]:
-    """The management interface is one that a Spark has, or that its user may have added.
-
-    DGX OS names interfaces by their place: enP7s7 is the RJ45 port, wlP9s9 the Wi-Fi. USB adapters
-    are called enx and their address; bridges, bonds and VLANs have the names that they are given,
-    which begin with what they are. The kernel's own names, such as eth0, are replaced at boot.
-
-    Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering"; systemd.net-naming-scheme(7).
-
-    Bad:
-        nodes:
-          - name: spark1
-            management: {interface: eth0, address: 10.0.0.11/24}
-          - name: spark2
-
-    Good:
-        nodes:
-          - name: spark1
-            management: {interface: enP7s7, address: 10.0.0.11/24}
-          - name: spark2
-    """
+    """The management interface is one that a Spark has, or that its user may have added."""
     reported: set[str] = set()
     for node in nodes:
         name = node.management.interface if node.management else RJ45
@@ -147,25 +85,7 @@ _ADDED = (
 
 @rule("SG322", Severity.WARNING, unless="SG309 SG201")
 def networks_without_gateway(nodes: Nodes) -> Iterator[Fault]:
-    """Nodes that are managed in different networks have gateways.
-
-    Without a gateway, clients that reach the first node can't reach the other; and a mistyped digit
-    looks exactly like this.
-
-    Bad:
-        nodes:
-          - name: spark1
-            management: {address: 10.0.0.11/24}
-          - name: spark2
-            management: {address: 10.0.1.12/24}
-
-    Good:
-        nodes:
-          - name: spark1
-            management: {address: 10.0.0.11/24}
-          - name: spark2
-            management: {address: 10.0.0.12/24}
-    """
+    """Nodes that are managed in different networks have gateways."""
     managed = [(node, node.management) for node in nodes if node.management]
     if len(managed) < 2:
         return

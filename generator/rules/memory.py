@@ -26,34 +26,7 @@ _INVALID_MODEL = "SG222 SG501 SG503 SG504 SG506 SG507 SG510 SG511 SG512 SG513 SG
 def does_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
-    """Each node has room for its part of the model and one sequence of full length.
-
-    The weights, what the engine needs besides them, and the KV cache of one sequence of
-    `context_length` stay within the share of visible memory that `memory_utilization` gives the
-    engine, even if the engine needs as little as possible besides weights and cache (SG538). If the
-    size of the KV cache is given, it decides, and 8 GiB have to be left for the system. If a
-    node does not state its visible memory, 121.6 GiB is assumed, which the 2026 releases of DGX OS
-    show. 'sparkgen fit' shows the arithmetic.
-
-    Source: vLLM refuses to start without KV cache for one sequence; if the weights alone exceed the
-    memory, the node hangs (community reports; NVIDIA/dgx-spark-playbooks issues 97 and 102).
-
-    Bad:
-        model:
-          name: llama-3.1-405b-instruct-fp4
-          context_length: 8192
-        engine:
-          parallel: {tensor: 2}
-
-    Good:
-        topology:
-          kind: ring
-        model:
-          name: llama-3.1-405b-instruct-fp4
-          context_length: 8192
-        engine:
-          parallel: {pipeline: 3}
-    """
+    """Each node has room for its part of the model and one sequence of full length."""
     if fit.state != "does not fit":
         return
     worst = fit.worst
@@ -84,38 +57,7 @@ def does_not_fit(
 def may_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
-    """The model fits by more than two starts differ.
-
-    What an engine needs besides weights and KV cache is an estimate. `schemas/reserves.tsv` has by
-    how much published starts had less and more room than computed; up to 4 GiB more and less free
-    memory, of which SGLang takes its share, has been seen on a node. A model that lacks no more
-    than that is not rejected, and one that fits by less than a GiB, by which two starts of the same
-    site differ, is not said to fit. For a custom build, the reserve is not known at all, and the
-    model is rejected only if weights and KV cache alone exceed the memory. If starts of a model
-    have been seen to use more than can be derived, as with Qwen3.8-Flash-Next under SGLang, the
-    reserve includes that, and the message says so. Measurements of a site are in its calibration
-    (SG535); with them a margin of one GiB remains, by which two starts differ.
-
-    Source: schemas/README.md, "room for the cache"; generator/fit/formulas.py.
-
-    Bad:
-        topology:
-          kind: single
-        model:
-          name: llama-3.3-70b-instruct-fp8
-          context_length: 65536
-        engine:
-          memory_utilization: 0.76
-
-    Good:
-        topology:
-          kind: single
-        model:
-          name: llama-3.3-70b-instruct-fp8
-          context_length: 65536
-        engine:
-          memory_utilization: 0.84
-    """
+    """The model fits by more than two starts differ."""
     if fit.state != "can't tell":
         return
     worst = fit.worst
@@ -156,34 +98,7 @@ def may_not_fit(
 def fits_newer_releases(
     nodes: Sequence[DeclaredNode], engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
-    """The model fits whichever release of DGX OS the nodes have.
-
-    A Spark with an early release sees 119.7 GiB, one with a 2026 release 121.6. Whether a model
-    that fits only in the latter will run depends on the nodes: state their memory in `visible_gib`,
-    and that value is used instead.
-
-    Source: generator/hardware.py.
-
-    Bad:
-        topology:
-          kind: single
-        model:
-          name: qwen3-coder-next-fp8
-          context_length: 131072
-          max_sequences: 4
-        engine:
-          memory_utilization: 0.7
-
-    Good:
-        topology:
-          kind: single
-        model:
-          name: qwen3-coder-next-fp8
-          context_length: 131072
-          max_sequences: 4
-        engine:
-          memory_utilization: 0.8
-    """
+    """The model fits whichever release of DGX OS the nodes have."""
     if fit.state == "fits newer":
         worst = fit.worst
         needed, given = _apart(_need(fit), worst.share_gib)
@@ -280,22 +195,7 @@ def _fixed_cache(
 def auto_not_computable(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
 ) -> Iterator[Fault]:
-    """Enough is known about the model to compute each `auto`.
-
-    `auto` is computed from the model's memory needs when sparkgen runs, before anything is copied,
-    and the bundle contains the resulting number.
-
-    Bad:
-        model:
-          source: example/model
-          architecture: {layers: 32, heads: 32, kv_heads: 8, head_dim: 128}
-          context_length: auto
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          context_length: auto
-    """
+    """Enough is known about the model to compute each `auto`."""
     lacking = [key for key in model.automatic if getattr(model, key) is None]
     if not lacking:
         return
@@ -309,23 +209,7 @@ def auto_not_computable(
 
 @rule("SG535", depends_on="model")
 def invalid_calibration(calibration: Calibration) -> Iterator[Fault]:
-    """The file that `fit.calibration` names has the output of 'sparkgen fit --measured'.
-
-    It lies in or below the site file's folder, and has one entry for each model and engine release:
-    by how many GiB a rank's reserve exceeds the computed one.
-
-    Bad:
-        fit:
-          calibration: missing.yaml
-
-    Good:
-        model:
-          name: gpt-oss-120b
-        engine:
-          version: 0.33.0
-        fit:
-          calibration: calibration.yaml
-    """
+    """The file that `fit.calibration` names has the output of 'sparkgen fit --measured'."""
     if calibration.fault:
         yield Fault(
             calibration.fault,
@@ -338,25 +222,7 @@ def invalid_calibration(calibration: Calibration) -> Iterator[Fault]:
 def calibration_of_another_model(
     calibration: Calibration, model: DeclaredModel, engine: DeclaredEngine
 ) -> Iterator[Fault]:
-    """The measurements are for this model, on this release of the engine.
-
-    What an engine needs besides weights and cache changes between releases, so a measurement for
-    another one is not applied.
-
-    Bad:
-        model:
-          name: gpt-oss-20b
-          context_length: 8192
-        fit:
-          calibration: calibration.yaml
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          context_length: 8192
-        fit:
-          calibration: calibration.yaml
-    """
+    """The measurements are for this model, on this release of the engine."""
     if calibration.of(model, engine) is None:
         yield Fault(
             f"{calibration.path} has nothing of {model.name or model.source} in {engine.name} "
@@ -374,28 +240,7 @@ def calibration_of_another_model(
     depends_on="version model",
 )
 def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
-    """The KV cache holds as many full-length sequences as may run at once.
-
-    If it holds fewer, sequences wait or are recomputed once the running ones grow long. That is
-    often intended, because few sequences reach full length.
-
-    Reported only if they would wait even with the smallest reserve that the engine may need
-    (SG538).
-
-    Source: vLLM, "Preemption"; arithmetic.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          context_length: 131072
-          max_sequences: 100
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          context_length: 131072
-          max_sequences: 8
-    """
+    """The KV cache holds as many full-length sequences as may run at once."""
     most, at_best = fit.most_sequences, fit.most_at_best
     if most is not None and at_best is not None and at_best < (model.max_sequences or 0):
         count = "one sequence" if most == 1 else f"{most} sequences"
@@ -419,31 +264,7 @@ def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
 def tight(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
-    """A model that fits has headroom.
-
-    The sizes of weights and of what an engine needs besides them are known to within a few percent,
-    and an engine that runs out of memory on a Spark takes the whole node down. Headroom of less
-    than a twentieth of the engine's share, beyond one sequence, is tight; if a node does not state
-    its visible memory, the 121.6 GiB of newer releases is assumed.
-
-    Source: pytorch issue 174358; community reports of nodes that had to be power-cycled.
-
-    Bad:
-        model:
-          name: qwen2.5-72b-instruct
-          context_length: 16384
-        engine:
-          parallel: {tensor: 2}
-          memory_utilization: 0.66
-
-    Good:
-        model:
-          name: qwen2.5-72b-instruct
-          context_length: 16384
-        engine:
-          parallel: {tensor: 2}
-          memory_utilization: 0.8
-    """
+    """A model that fits has headroom."""
     if fit.tight:
         yield Fault(
             f"it fits, but tightly: {fit.worst.headroom_gib:.1f} GiB are left on {fit.worst.node} "
@@ -456,23 +277,7 @@ def tight(
 
 @rule("SG523", depends_on="model")
 def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The engine does not take so much memory that the system can't run.
-
-    Memory is unified: what the engine takes is not available to the system, its page cache and the
-    desktop. vLLM starts only if its share is free: at most 0.954 of a node was seen to be, and
-    starts at 0.95 came up on a node with nothing else. From 0.96 on it is rejected.
-
-    Source: `request_memory` of vLLM; "Free memory on device (116.05/121.69 GiB)" in a log of a
-    Spark; schemas/evidence/ with starts at 0.95.
-
-    Bad:
-        engine:
-          memory_utilization: 0.96
-
-    Good:
-        engine:
-          memory_utilization: 0.8
-    """
+    """The engine does not take so much memory that the system can't run."""
     if engine.memory_utilization >= REFUSED:
         yield Fault(
             f"{engine.memory_utilization} of the memory is more than a node has free at a start",
@@ -485,21 +290,7 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG524", Severity.WARNING, depends_on="model")
 def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The engine takes at most 0.85 of the memory, and leaves the rest for the system.
-
-    Nodes freeze at about 113 GiB used, including the system's own memory and its page cache.
-
-    Source: community reports (swapping from 0.84, `NV_ERR_NO_MEMORY` from 0.89; no more than 102
-    GiB free after boot).
-
-    Bad:
-        engine:
-          memory_utilization: 0.9
-
-    Good:
-        engine:
-          memory_utilization: 0.8
-    """
+    """The engine takes at most 0.85 of the memory, and leaves the rest for the system."""
     if WARNED < engine.memory_utilization < REFUSED:
         yield Fault(
             f"{engine.memory_utilization} of the memory leaves the system little: nodes freeze at "
@@ -515,32 +306,7 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
 def little_for_the_system(
     model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
-    """16 GiB of each node are left for the system.
-
-    The system, its page cache, Docker and other programs need that much, whatever the size of the
-    node, so on a node with 64 GB the engine's share is smaller.
-
-    Source: community reports about what keeps a node responsive; NVIDIA runs the engine at 0.8 of
-    128 GB.
-
-    Bad:
-        defaults:
-          memory_gb: 64
-        model:
-          name: gpt-oss-20b
-          context_length: 8192
-        engine:
-          memory_utilization: 0.8
-
-    Good:
-        defaults:
-          memory_gb: 64
-        model:
-          name: gpt-oss-20b
-          context_length: 8192
-        engine:
-          memory_utilization: 0.7
-    """
+    """16 GiB of each node are left for the system."""
     if not fit.nodes:
         return
     least = min(fit.nodes, key=lambda node: node.system_gib)

@@ -23,20 +23,7 @@ _KINDS = ("attention_layers", "sliding_layers", "linear_layers", "mamba_layers",
 
 @rule("SG501", depends_on="model")
 def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
-    """The catalog has a model of this name.
-
-    The name is the last part of its Hugging Face id, in lower case, or the whole id if several
-    owners have a model of that name. A model outside the catalog is given by `source` and
-    `architecture`.
-
-    Bad:
-        model:
-          name: gpt-os-120b
-
-    Good:
-        model:
-          name: gpt-oss-120b
-    """
+    """The catalog has a model of this name."""
     if model.name and catalogs.checkpoint(model.name) is None:
         owned = [name for name in catalogs.checkpoint_names() if name.endswith(f"/{model.name}")]
         near = catalogs.near_checkpoints(model.name)
@@ -63,27 +50,7 @@ _MOST = 6
 
 @rule("SG508", depends_on="model")
 def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """`like`, `weight_gb` and `format` go with a `source`; a cache of fixed size is for vLLM.
-
-    `like` names a model of the catalog that has the same shape as the `source`; `weight_gb` and
-    `format` are then those of the source itself. The catalog lacks the sizes of some checkpoints:
-    state these in `weight_gb`. Other engines have no flag for the size of the KV cache in bytes.
-
-    Source: vLLM, `--kv-cache-memory-bytes`.
-
-    Bad:
-        model:
-          source: example/DeepSeek-V4-Flash-int4
-          like: deepseek-v4-flahs
-          context_length: 8192
-
-    Good:
-        model:
-          source: example/DeepSeek-V4-Flash-int4
-          like: deepseek-v4-flash
-          weight_gb: 81.2
-          context_length: 8192
-    """
+    """`like`, `weight_gb` and `format` go with a `source`; a cache of fixed size is for vLLM."""
     if model.like and catalogs.checkpoint(model.like) is None:
         near = catalogs.near_checkpoints(model.like)
         yield Fault(
@@ -126,19 +93,7 @@ def _lacks_size(model: DeclaredModel) -> bool:
 
 @rule("SG502", depends_on="model")
 def no_model(model: DeclaredModel) -> Iterator[Fault]:
-    """A site names its model.
-
-    Either by a `name` from the catalog or by a `source`.
-
-    Bad:
-        model:
-          context_length: 8192
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          context_length: 8192
-    """
+    """A site names its model."""
     if not model.name and not model.source:
         yield Fault(
             "'model' has neither 'name' nor 'source'",
@@ -150,20 +105,7 @@ def no_model(model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG503", depends_on="model")
 def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
-    """The architecture of a model in the catalog is not repeated.
-
-    The catalog has the shapes of its models; `architecture` is for a `source`.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          architecture: {layers: 36, heads: 64, kv_heads: 8}
-
-    Good:
-        model:
-          source: openai/gpt-oss-120b
-          architecture: {layers: 36, heads: 64, kv_heads: 8}
-    """
+    """The architecture of a model in the catalog is not repeated."""
     if model.name and model.architecture is not None:
         yield Fault(
             f"the catalog knows the architecture of '{model.name}'",
@@ -175,29 +117,7 @@ def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG506", unless="SG503", depends_on="model")
 def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
-    """The layers of each kind add up to the model's layers.
-
-    Each layer mixes tokens in one way: with attention over all of them or over a window, with
-    linear attention, or with Mamba. If layers combine attention and Mamba, all of them do
-    (Falcon-H1), and each is counted as both. A model with Mamba layers may also have layers that
-    are only a feed-forward network; others may not.
-
-    Source: arithmetic; with kinds that don't add up, the computed memory is silently wrong.
-
-    Bad:
-        model:
-          source: example/hybrid-1b
-          architecture:
-            {layers: 44, heads: 12, kv_heads: 2, attention_layers: 44, mamba_layers: 40,
-             mamba_num_heads: 24, mamba_head_dim: 128, ssm_state_size: 256}
-
-    Good:
-        model:
-          source: example/hybrid-1b
-          architecture:
-            {layers: 44, heads: 12, kv_heads: 2, attention_layers: 44, mamba_layers: 44,
-             mamba_num_heads: 24, mamba_head_dim: 128, ssm_state_size: 256}
-    """
+    """The layers of each kind add up to the model's layers."""
     own, known = model.architecture, shape(model)
     if own is None or known is None or known.lacks or known.adds_up:
         return
@@ -214,24 +134,7 @@ def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG507", unless="SG503", depends_on="model")
 def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
-    """The shape of a model is possible.
-
-    Each KV head is shared by the same number of attention heads. A layer without a stated head size
-    is as wide as all its heads together; with one, its width is at least a multiple of 64, as in
-    every model of the catalog. Memory and splits are computed from these figures.
-
-    Source: Hugging Face transformers, `repeat_kv` and `hidden_size // num_attention_heads`.
-
-    Bad:
-        model:
-          source: example/model
-          architecture: {layers: 80, heads: 64, kv_heads: 5}
-
-    Good:
-        model:
-          source: example/model
-          architecture: {layers: 80, heads: 64, kv_heads: 8}
-    """
+    """The shape of a model is possible."""
     known = shape(model) if model.architecture is not None else None
     if known is None or known.latent:
         return
@@ -261,23 +164,7 @@ _ROW = 64
 
 @rule("SG504", unless="SG501 SG503", depends_on="model")
 def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """The context is no longer than the model supports.
-
-    Engines refuse to start with a longer one, unless YaRN or their own override is set.
-
-    Source: vLLM, `--max-model-len` above the derived length raises an error unless explicitly
-    allowed.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          context_length: 1000000
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          context_length: 131072
-    """
+    """The context is no longer than the model supports."""
     known = shape(model)
     longest = known.max_context if known else None
     if longest and model.context_length and model.context_length > longest:
@@ -294,54 +181,14 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
 
 @rule("SG510", unless="SG501 SG503 SG507 SG603", depends_on="model")
 def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Tensor parallelism splits attention heads, and splits or replicates KV heads, evenly.
-
-    Hardly any model's head count is divisible by three: use pipeline stages on three nodes.
-
-    Source: vLLM, `verify_with_parallel_config` and `QKVParallelLinear`; SGLang likewise.
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          parallel: {tensor: 3}
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          parallel: {pipeline: 3}
-    """
+    """Tensor parallelism splits attention heads, and splits or replicates KV heads, evenly."""
     if not _is_own_build(engine):
         yield from _illegal_tensor(model, engine)
 
 
 @rule("SG533", Severity.WARNING, unless="SG501 SG503 SG603", depends_on="model")
 def tensor_size_of_a_patch(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A custom build splits heads like the engine does, unless a patch pads them.
-
-    This is SG510 for a version with a local part. Patches that pad a model's heads make three
-    tensor ranks possible; without one, the engine fails at startup. A build that has such a patch
-    says so: `supports: [padded-heads]` under `engine.own`.
-
-    Source: vLLM, `verify_with_parallel_config`; patches to it for three DGX Sparks.
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          version: 0.33.0+own
-          image: example.org/vllm:0.33.0-own
-          parallel: {tensor: 3}
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          version: 0.33.0+own
-          image: example.org/vllm:0.33.0-own
-          parallel: {pipeline: 3}
-    """
+    """A custom build splits heads like the engine does, unless a patch pads them."""
     if _is_own_build(engine) and "padded-heads" not in engine.own.supports:
         yield from _illegal_tensor(model, engine)
 
@@ -371,24 +218,7 @@ def _illegal_tensor(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
 
 @rule("SG511", unless="SG501 SG503 SG603", depends_on="model")
 def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A pipeline stage has at least one layer.
-
-    There can't be more stages than layers.
-
-    Bad:
-        model:
-          source: example/one-layer
-          architecture: {layers: 1, heads: 64, kv_heads: 8}
-        engine:
-          parallel: {pipeline: 2}
-
-    Good:
-        model:
-          source: example/two-layers
-          architecture: {layers: 2, heads: 64, kv_heads: 8}
-        engine:
-          parallel: {pipeline: 2}
-    """
+    """A pipeline stage has at least one layer."""
     known, stages = shape(model), engine.parallel.pipeline
     if known and stages > known.layers:
         yield Fault(
@@ -400,31 +230,7 @@ def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
 
 @rule("SG513", unless="SG501 SG503 SG603", depends_on="model")
 def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A dense model has no data parallel ranks that span several nodes.
-
-    Replicas of a dense model that each span several nodes are separate services, not ranks: vLLM
-    resets a dense model's data parallel size to 1, and the followers in the other replicas never
-    join.
-
-    Source: vLLM, vllm/v1/engine/core.py, `run_engine_core`; pull request 39405 has a table of the
-    layouts that run.
-
-    Bad:
-        topology:
-          kind: switch
-        model:
-          name: llama-3.1-70b-instruct-fp8
-        engine:
-          parallel: {tensor: 2, data: 2}
-
-    Good:
-        topology:
-          kind: switch
-        model:
-          name: llama-3.1-70b-instruct-fp8
-        engine:
-          parallel: {tensor: 2, pipeline: 2}
-    """
+    """A dense model has no data parallel ranks that span several nodes."""
     known, sizes = shape(model), engine.parallel
     split = sizes.tensor * sizes.pipeline > 1
     joins = ENGINE_TRAITS[engine.name].joins_dense_replicas
@@ -438,24 +244,7 @@ def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iter
 
 @rule("SG512", unless="SG501 SG503", depends_on="model")
 def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Expert parallelism needs experts.
-
-    A dense model has none.
-
-    Source: vLLM refuses `--enable-expert-parallel` without experts.
-
-    Bad:
-        model:
-          name: llama-3.1-70b-instruct-fp8
-        engine:
-          parallel: {tensor: 2, expert: true}
-
-    Good:
-        model:
-          name: gpt-oss-120b
-        engine:
-          parallel: {tensor: 2, expert: true}
-    """
+    """Expert parallelism needs experts."""
     known = shape(model)
     if engine.parallel.expert and known and known.experts == 0:
         yield Fault(
@@ -469,30 +258,7 @@ def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> It
 
 @rule("SG505", Severity.NOTE, unless="SG502", depends_on="model")
 def source_without_architecture(model: DeclaredModel) -> Iterator[Fault]:
-    """A model outside the catalog comes with its architecture.
-
-    A `source` that is in the catalog is checked as if it were given by `name`.
-
-    Without the architecture, nothing can say whether heads and layers divide by the parallel sizes,
-    whether the model supports the context, or whether it fits. The engine reports that on the
-    nodes, after loading for half an hour.
-
-    Bad:
-        model:
-          source: example/model
-
-    Good:
-        model:
-          source: example/model
-          architecture: {layers: 32, heads: 32, kv_heads: 8}
-
-    Good:
-        model:
-          source: example/Qwen3.6-27B-int4
-          like: qwen3.6-27b
-          format: int4
-          weight_gb: 19.5
-    """
+    """A model outside the catalog comes with its architecture."""
     if model.source and not (model.architecture or model.like or known_checkpoint(model)):
         printed = "the 'architecture' that 'sparkgen describe-model config.json' prints"
         alike = catalogs.named_after(model.source)

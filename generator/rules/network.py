@@ -58,20 +58,7 @@ def _uses(fabric: Fabric, cabling: Cabling) -> list[Use]:
 
 @rule("SG305", unless="SG203")
 def subnet_count(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A cable with explicit subnets has one for each half.
-
-    A QSFP port consists of two halves, each with its own interface and subnet.
-
-    Bad:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-            subnets: [10.1.0.0/24]
-
-    Good:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-            subnets: [10.1.0.0/24, 10.1.1.0/24]
-    """
+    """A cable with explicit subnets has one for each half."""
     wanted = len(topology.halves)
     for cable in cabling:
         if cable.subnets and len(cable.subnets) != wanted:
@@ -87,30 +74,7 @@ def subnet_count(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
 
 @rule("SG311", unless="SG305 SG316")
 def switch_subnets_differ(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
-    """On a switch, a port number has the same two subnets on every node.
-
-    Otherwise, nodes on the same wire can't reach each other.
-
-    Bad:
-        topology:
-          kind: switch
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - {endpoints: [spark1:p0, switch:1], subnets: [10.1.0.0/24, 10.1.1.0/24]}
-          - {endpoints: [spark2:p0, switch:2], subnets: [10.1.2.0/24, 10.1.3.0/24]}
-
-    Good:
-        topology:
-          kind: switch
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - {endpoints: [spark1:p0, switch:1], subnets: [10.1.0.0/24, 10.1.1.0/24]}
-          - {endpoints: [spark2:p0, switch:2], subnets: [10.1.0.0/24, 10.1.1.0/24]}
-    """
+    """On a switch, a port number has the same two subnets on every node."""
     first: dict[int, DeclaredCable] = {}
     reported: set[int] = set()
     for cable, pair, declared in zip(fabric.cables, fabric.pool_pairs, cabling, strict=True):
@@ -129,21 +93,7 @@ def switch_subnets_differ(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
 
 @rule("SG303", unless="SG305")
 def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """The pool is large enough for all cables.
-
-    It needs a /24 for every half of every cable or, with a switch, of every cabled port. They are
-    numbered by the cable's place in the list, or by the port's number.
-
-    Bad:
-        topology:
-          kind: direct
-          subnet_pool: 10.100.0.0/24
-
-    Good:
-        topology:
-          kind: direct
-          subnet_pool: 10.100.0.0/23
-    """
+    """The pool is large enough for all cables."""
     pool = topology.subnet_pool
     from_pool = [
         pair
@@ -168,22 +118,7 @@ def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iter
 
 @rule("SG301", unless="SG303 SG305 SG311 SG316")
 def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
-    """No two halves of a node, or of different cables, share a subnet.
-
-    Two interfaces in one subnet make routes and ARP ambiguous, so NCCL's connections fail.
-
-    Source: NVIDIA, "Multiple Sparks through a switch", step 4.2 ("this is required").
-
-    Bad:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-            subnets: [10.1.0.0/24, 10.1.0.0/24]
-
-    Good:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-            subnets: [10.1.0.0/24, 10.1.1.0/24]
-    """
+    """No two halves of a node, or of different cables, share a subnet."""
     seen: list[Use] = []
     reported: set[int] = set()
     for use in _uses(fabric, cabling):
@@ -205,30 +140,7 @@ def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
 
 @rule("SG302", unless="SG303 SG305 SG311 SG316")
 def fabric_overlaps_management(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterator[Fault]:
-    """Fabric and management networks do not overlap.
-
-    If they overlap, a node may reach its peers over the wrong one.
-
-    Source: NVIDIA, "Connect multiple Sparks": "keep them separate from your management LAN".
-
-    Bad:
-        topology:
-          subnet_pool: 10.0.0.0/16
-        nodes:
-          - name: spark1
-            management: {address: 10.0.0.11/24}
-          - name: spark2
-            management: {address: 10.0.0.12/24}
-
-    Good:
-        topology:
-          subnet_pool: 10.100.0.0/16
-        nodes:
-          - name: spark1
-            management: {address: 10.0.0.11/24}
-          - name: spark2
-            management: {address: 10.0.0.12/24}
-    """
+    """Fabric and management networks do not overlap."""
     managed = {n.management.address.network: n for n in reversed(nodes) if n.management}
     uses = _uses(fabric, cabling)
     for network, node in managed.items():
@@ -247,28 +159,7 @@ def fabric_overlaps_management(fabric: Fabric, cabling: Cabling, nodes: Nodes) -
 
 @rule("SG304", unless="SG303 SG305 SG311 SG316")
 def host_out_of_subnet(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterator[Fault]:
-    """A node's host number exists in every subnet that the node is on.
-
-    A /25 has hosts 1 to 126; host 200 would be in the next subnet.
-
-    Bad:
-        nodes:
-          - name: spark1
-            host: 200
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-            subnets: [10.1.0.0/25, 10.1.1.0/25]
-
-    Good:
-        nodes:
-          - name: spark1
-            host: 100
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-            subnets: [10.1.0.0/25, 10.1.1.0/25]
-    """
+    """A node's host number exists in every subnet that the node is on."""
     by_name = {node.name: node for node in nodes}
     places = {use.subnet: use.place for use in _uses(fabric, cabling)}
     reported: set[int | KeyPath] = set()
@@ -293,20 +184,7 @@ def host_out_of_subnet(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterat
 def common_ranges(
     fabric: Fabric, cabling: Cabling, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """The fabric avoids ranges that something else on the node is likely to use.
-
-    These are 192.168.0.0/24 and 192.168.1.0/24 of home routers, Docker's 172.17.0.0/16 and
-    Tailscale's 100.64.0.0/10. A home router's range is not reported if the site states a different
-    management network for every node.
-
-    Bad:
-        topology:
-          subnet_pool: 172.17.0.0/16
-
-    Good:
-        topology:
-          subnet_pool: 10.100.0.0/16
-    """
+    """The fabric avoids ranges that something else on the node is likely to use."""
     reported: set[KeyPath] = set()
     is_managed = all(node.management and node.management.address for node in nodes)
     special = _SPECIAL if is_managed else _HOME | _SPECIAL
@@ -323,22 +201,7 @@ def common_ranges(
 
 @rule("SG323", Severity.WARNING, unless="SG302 SG303 SG305")
 def public_addresses(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
-    """The fabric's addresses are private.
-
-    A node sends packets for a subnet to the interface that is on it: with a public range, the hosts
-    on the Internet that own it become unreachable. Link-local addresses are given out by the system
-    itself, and no others are for interfaces.
-
-    Source: RFC 1918; RFC 3927, section 1.9; IANA, "IPv4 Special-Purpose Address Registry".
-
-    Bad:
-        topology:
-          subnet_pool: 8.8.0.0/16
-
-    Good:
-        topology:
-          subnet_pool: 10.100.0.0/16
-    """
+    """The fabric's addresses are private."""
     reported: set[KeyPath] = set()
     for use in _uses(fabric, cabling):
         kind = "public addresses" if use.subnet.is_global else ""
@@ -363,31 +226,7 @@ _FOR_INTERFACES = tuple(
 
 @rule("SG308", unless="SG304 SG305 SG316")
 def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """All subnets of a ring have the same prefix length.
-
-    NCCL finds the port to a peer by comparing addresses, with a single prefix length for all of
-    them.
-
-    Source: NCCL 2.30.7, `NCCL_IB_SUBNET_PREFIX_LEN`.
-
-    Bad:
-        topology:
-          kind: ring
-        cabling:
-          - endpoints: [spark1:p0, spark2:p1]
-          - endpoints: [spark2:p0, spark3:p1]
-          - endpoints: [spark3:p0, spark1:p1]
-            subnets: [10.1.0.0/25, 10.1.1.0/25]
-
-    Good:
-        topology:
-          kind: ring
-        cabling:
-          - endpoints: [spark1:p0, spark2:p1]
-          - endpoints: [spark2:p0, spark3:p1]
-          - endpoints: [spark3:p0, spark1:p1]
-            subnets: [10.1.0.0/24, 10.1.1.0/24]
-    """
+    """All subnets of a ring have the same prefix length."""
     if TOPOLOGIES[topology.kind].reaches_all:
         return
     uses = _uses(fabric, cabling)
@@ -407,20 +246,7 @@ def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -
 
 @rule("SG307", unless="SG201 SG208", of_serving=True)
 def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
-    """Control traffic uses a network that every node is on.
-
-    On a ring, no fabric interface reaches all peers, so only management is left.
-
-    Bad:
-        topology:
-          kind: ring
-          control_plane: fabric
-
-    Good:
-        topology:
-          kind: ring
-          control_plane: management
-    """
+    """Control traffic uses a network that every node is on."""
     bare = [node for node in nodes if not node.management]
     reaches_all = TOPOLOGIES[topology.kind].reaches_all
     if topology.control_plane == "fabric" and not reaches_all:
@@ -453,28 +279,7 @@ def managed_control(nodes: Nodes, topology: Topology) -> bool:
 
 @rule("SG309", unless="SG201 SG202 SG208 SG307", of_serving=True)
 def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
-    """If control traffic uses management, all nodes are in one network.
-
-    Control traffic is not routed, so a node in another network is not found.
-
-    Bad:
-        topology:
-          control_plane: management
-        nodes:
-          - name: spark1
-            management: {address: 10.0.0.11/24}
-          - name: spark2
-            management: {address: 10.0.1.12/24}
-
-    Good:
-        topology:
-          control_plane: management
-        nodes:
-          - name: spark1
-            management: {address: 10.0.0.11/24}
-          - name: spark2
-            management: {address: 10.0.0.12/24}
-    """
+    """If control traffic uses management, all nodes are in one network."""
     if not managed_control(nodes, topology):
         return
     managed = [(node, node.management.address) for node in nodes if node.management]
@@ -495,23 +300,7 @@ def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fau
 
 @rule("SG312", unless="SG201 SG203")
 def management_on_fabric(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
-    """Management is not on a QSFP port of the fabric.
-
-    sparkgen writes netplan for the QSFP interfaces itself, except for those in `topology.uplinks`.
-    enP7s7 is the RJ45 port, wlP9s9 the Wi-Fi.
-
-    Bad:
-        nodes:
-          - name: spark1
-            management: {interface: enp1s0f1np1, address: 10.0.0.11/24}
-          - name: spark2
-
-    Good:
-        nodes:
-          - name: spark1
-            management: {interface: enP7s7, address: 10.0.0.11/24}
-          - name: spark2
-    """
+    """Management is not on a QSFP port of the fabric."""
     ports = {name: PORT_NAMES[half.port] for name, half in FABRIC_HALVES.items()}
     uplinks = {str(end) for end in topology.uplinks}
     wrong = {
@@ -532,28 +321,7 @@ def management_on_fabric(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
 
 @rule("SG310", Severity.WARNING, unless="SG201 SG208 SG307", of_serving=True)
 def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
-    """Control traffic stays off Wi-Fi.
-
-    On Wi-Fi it stalls at the first lost beacon, and serving stalls with it.
-
-    Bad:
-        topology:
-          control_plane: management
-        nodes:
-          - name: spark1
-            management: {interface: wlP9s9, address: 10.0.0.11/24}
-          - name: spark2
-            management: {interface: wlP9s9, address: 10.0.0.12/24}
-
-    Good:
-        topology:
-          control_plane: management
-        nodes:
-          - name: spark1
-            management: {interface: enP7s7, address: 10.0.0.11/24}
-          - name: spark2
-            management: {interface: enP7s7, address: 10.0.0.12/24}
-    """
+    """Control traffic stays off Wi-Fi."""
     if not managed_control(nodes, topology):
         return
     by_air = [n for n in nodes if n.management and n.management.interface.startswith("wl")]
@@ -568,25 +336,7 @@ def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
 
 @rule("SG313", unless="SG201 SG202")
 def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
-    """A node's gateway is another machine on the management network.
-
-    The fabric has none: its subnets only join one port to the next, and a default route into one
-    would cut the node off from the Internet.
-
-    Bad:
-        nodes:
-          - name: spark1
-            management: {address: 10.0.0.11/24, gateway: 10.100.0.1}
-          - name: spark2
-            management: {address: 10.0.0.12/24}
-
-    Good:
-        nodes:
-          - name: spark1
-            management: {address: 10.0.0.11/24, gateway: 10.0.0.1}
-          - name: spark2
-            management: {address: 10.0.0.12/24}
-    """
+    """A node's gateway is another machine on the management network."""
     reported: set[str] = set()
     owners = {str(node.management.address.ip): node for node in nodes if node.management}
     for node in nodes:
@@ -625,21 +375,7 @@ def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
 def port_of_the_system(
     engine: DeclaredEngine, nodes: Nodes, service_ports: PortsOfNodes
 ) -> Iterator[Fault]:
-    """No service uses a port of DGX OS.
-
-    SSH uses 22 and the DGX Dashboard 11000 on every Spark. Containers share the host's network, so
-    nothing in the site could bind these ports.
-
-    Source: NVIDIA/dgx-spark-playbooks, nvidia/dgx-dashboard.
-
-    Bad:
-        engine:
-          port: 11000
-
-    Good:
-        engine:
-          port: 8000
-    """
+    """No service uses a port of DGX OS."""
     places: dict[KeyPath, int] = {("engine", "ports", name): n for name, n in engine.ports.items()}
     if engine.port:
         places["engine", "port"] = engine.port
@@ -659,23 +395,7 @@ _SYSTEM = {22: "SSH", 11000: "the DGX Dashboard"}
 
 @rule("SG315", unless="SG201")
 def management_inside_the_machine(nodes: Nodes) -> Iterator[Fault]:
-    """The management network reaches other machines.
-
-    lo, docker0, Docker's other bridges, virbr* and veth* lead only to the machine itself or its
-    containers. A bridge with a network card in it is fine.
-
-    Bad:
-        nodes:
-          - name: spark1
-            management: {interface: docker0, address: 10.0.0.11/24}
-          - name: spark2
-
-    Good:
-        nodes:
-          - name: spark1
-            management: {interface: enP7s7, address: 10.0.0.11/24}
-          - name: spark2
-    """
+    """The management network reaches other machines."""
     inside = {
         node.management.interface: node
         for node in reversed(nodes)

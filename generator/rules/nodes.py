@@ -36,20 +36,7 @@ def _repeated(
 
 @shape_rule("SG201")
 def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
-    """No two nodes have the same name.
-
-    The name identifies a host, a folder of the bundle and ends of cables.
-
-    Bad:
-        nodes:
-          - name: spark1
-          - name: spark1
-
-    Good:
-        nodes:
-          - name: spark1
-          - name: spark2
-    """
+    """No two nodes have the same name."""
     for name, first, second in _repeated(nodes, lambda node: node.name):
         yield Fault(
             f"two nodes are called '{name}'",
@@ -61,24 +48,7 @@ def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
 
 @shape_rule("SG202", unless="SG201")
 def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
-    """No two nodes have the same management address.
-
-    If two nodes share an address, now one and now the other answers.
-
-    Bad:
-        nodes:
-          - name: spark1
-            management: {address: 10.0.0.11/24}
-          - name: spark2
-            management: {address: 10.0.0.11/24}
-
-    Good:
-        nodes:
-          - name: spark1
-            management: {address: 10.0.0.11/24}
-          - name: spark2
-            management: {address: 10.0.0.12/24}
-    """
+    """No two nodes have the same management address."""
 
     def address(node: DeclaredNode) -> Hashable:
         return node.management.address.ip if node.management else None
@@ -94,25 +64,7 @@ def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
 
 @shape_rule("SG206", unless="SG201 SG202")
 def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
-    """No two nodes have the same host number.
-
-    The host number decides the node's address on every fabric subnet: host 11 is 10.100.0.11 on
-    10.100.0.0/24. Nodes without `host` are numbered from 11, in list order.
-
-    Bad:
-        nodes:
-          - name: spark1
-            host: 20
-          - name: spark2
-            host: 20
-
-    Good:
-        nodes:
-          - name: spark1
-            host: 20
-          - name: spark2
-            host: 21
-    """
+    """No two nodes have the same host number."""
     taken = {node.host for node in nodes}
     free = next(n for n in (*range(FIRST_HOST, 255), *range(1, FIRST_HOST)) if n not in taken)
     for host, first, second in _repeated(nodes, lambda node: node.host):
@@ -138,26 +90,7 @@ def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
 
 @rule("SG222", unless="SG201", of_serving=True)
 def mixed_memory(nodes: Nodes) -> Iterator[Fault]:
-    """Nodes that serve one model have the same amount of memory.
-
-    Ranks take equal shares of a model, so the smallest node sets the limit.
-
-    Source: NVIDIA, "vLLM on multiple Sparks" ("two 64 GB or two 128 GB").
-
-    Bad:
-        nodes:
-          - name: spark1
-            memory_gb: 128
-          - name: spark2
-            memory_gb: 64
-
-    Good:
-        nodes:
-          - name: spark1
-            memory_gb: 128
-          - name: spark2
-            memory_gb: 128
-    """
+    """Nodes that serve one model have the same amount of memory."""
     sizes = Counter(node.memory_gb for node in nodes)
     if len(sizes) < 2:
         return
@@ -174,27 +107,7 @@ def mixed_memory(nodes: Nodes) -> Iterator[Fault]:
 
 @shape_rule("SG216", unless="SG201")
 def users_differ(nodes: Nodes) -> Iterator[Fault]:
-    """The same user logs in to all nodes.
-
-    MPI starts its ranks over SSH, under the name of the user who runs it on the head: nccl-test.sh
-    and anything else that uses the hostfile would try a login that another node does not have.
-
-    Source: Open MPI, "Launching with SSH"; NVIDIA, "Connect multiple Sparks" (the same user name on
-    all nodes).
-
-    Bad:
-        nodes:
-          - name: spark1
-            user: anna
-          - name: spark2
-            user: otto
-
-    Good:
-        user: anna
-        nodes:
-          - name: spark1
-          - name: spark2
-    """
+    """The same user logs in to all nodes."""
     users = Counter(node.user for node in nodes)
     if len(users) < 2:
         return

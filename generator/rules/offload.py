@@ -15,39 +15,7 @@ _PATH = ("model", "kv_offload")
 
 @rule("SG678", depends_on="version")
 def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """The engine can keep its KV cache on disk, across as many nodes as it serves on.
-
-    SGLang's HiCache has stored files since 0.5.19, separately for each rank. vLLM's native
-    connector has done so since 0.22, but only for ranks on one machine: across nodes it silently
-    returns the wrong blocks, and LMCache finds none. A custom build may have fixed that. LMCache
-    keeps only attention blocks: with it, vLLM does not start for a model with Mamba or linear
-    attention layers.
-
-    It does not matter whether `model.kv_offload` or the engine's own flags configure it.
-
-    Source: vLLM, docs/features/kv_offloading_usage.md; SGLang, hicache_hook.py; community report
-    (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue 57: corrupted on two nodes); LMCache issues
-    2845 and 3472.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          kv_offload: {path: /srv/kv, gib: 400}
-        engine:
-          name: vllm
-          version: 0.33.0
-          parallel: {tensor: 2}
-
-    Good:
-        topology:
-          kind: single
-        model:
-          name: gpt-oss-120b
-          kv_offload: {path: /srv/kv, gib: 400}
-        engine:
-          name: vllm
-          version: 0.33.0
-    """
+    """The engine can keep its KV cache on disk, across as many nodes as it serves on."""
     offload, connector, flag = model.kv_offload, "", ""
     if offload:
         connector = offload.connector
@@ -130,32 +98,7 @@ def _spanning() -> Iterator[str]:
 
 @rule("SG679", unless="SG678", suppressed_by="SG632", depends_on="version")
 def kv_offload_configured_twice(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A KV cache on disk is configured in one place.
-
-    `model.kv_offload` sets the engine's flags for it; other flags would override them, or disable
-    what they rely on.
-
-    Bad:
-        topology:
-          kind: single
-        model:
-          name: gpt-oss-120b
-          kv_offload: {path: /srv/kv, gib: 400}
-        engine:
-          name: vllm
-          version: 0.33.0
-          args: {kv-offloading-size: 8}
-
-    Good:
-        topology:
-          kind: single
-        model:
-          name: gpt-oss-120b
-          kv_offload: {path: /srv/kv, gib: 400}
-        engine:
-          name: vllm
-          version: 0.33.0
-    """
+    """A KV cache on disk is configured in one place."""
     if not model.kv_offload:
         return
     traits = ENGINES[engine.name].OFFLOAD.get(model.kv_offload.connector)

@@ -16,22 +16,7 @@ Cabling = Sequence[DeclaredCable]
 
 @rule("SG225", unless="SG201 SG203")
 def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """An uplink is a QSFP port of a node that no cable of the fabric ends at.
-
-    sparkgen configures nothing for it: no addresses, RDMA devices or routes.
-
-    Bad:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-        topology:
-          uplinks: ["spark1:p0"]
-
-    Good:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-        topology:
-          uplinks: ["spark1:p1"]
-    """
+    """An uplink is a QSFP port of a node that no cable of the fabric ends at."""
     known = [f"{node.name}:{port}" for node in nodes for port in PORT_NAMES]
     cabled = {str(end): end for cable in cabling for end in cable.endpoints}
     seen: dict[str, Endpoint] = {}
@@ -67,21 +52,7 @@ def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault
 
 @rule("SG316", unless="SG203 SG305")
 def addresses_of_a_cable(nodes: Nodes, cabling: Cabling, fabric: Fabric) -> Iterator[Fault]:
-    """A cable with explicit addresses has one for each end at a node, in one subnet per half.
-
-    The first list is for half 0, the second for half 1; in each, the ends are in the order of
-    `endpoints`. The end at a switch has none.
-
-    Bad:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-            addresses: [[10.1.0.1/24, 10.1.1.2/24], [10.1.2.1/24, 10.1.2.2/24]]
-
-    Good:
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-            addresses: [[10.1.0.1/24, 10.1.0.2/24], [10.1.2.1/24, 10.1.2.2/24]]
-    """
+    """A cable with explicit addresses has one for each end at a node, in one subnet per half."""
     names = {node.name for node in nodes}
     for cable in cabling:
         ends = [end for end in cable.endpoints if end.name in names]
@@ -149,19 +120,7 @@ def _last_place(cable: DeclaredCable, peer: Peer) -> KeyPath:
 
 @rule("SG317", unless="SG208 SG209")
 def needless_routes(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
-    """Routes lead across a ring of four nodes or more.
-
-    In all other topologies, each node reaches the others' addresses without routes.
-
-    Bad:
-        topology:
-          kind: direct
-          routes: true
-
-    Good:
-        topology:
-          kind: direct
-    """
+    """Routes lead across a ring of four nodes or more."""
     if topology.routes and not is_routed(topology.kind, len(nodes)):
         yield Fault(
             "no node is further away than a neighbor",

@@ -11,9 +11,8 @@ serves; `beside`, what reads the files that the site file names; `document`, the
 `secrets`, what in it looks like one; and `calibration`, the measurements. A check is skipped if one
 of them is invalid.
 
-A rule's docstring is its documentation: the first line states the rule, the rest explains why and,
-after `Source:`, names the evidence; `Bad:` and `Good:` are excerpts of site files. `sparkgen
-explain` prints it.
+The docstring of a check is the rule's title. Why it is a rule, the evidence, and excerpts of site
+files that break it and that don't, are in `schemas/rules/`; `sparkgen explain` prints both.
 """
 
 from collections.abc import Callable, Iterator

@@ -10,16 +10,7 @@ from generator.sitefile.declaration import Identity
 
 @rule("SG191")
 def version_of_sparkgen(identity: Identity) -> Iterator[Fault]:
-    """The sparkgen that reads a site is at least as new as the site requires.
-
-    An earlier one would report a newer bundle as stale, and undo fixes made since.
-
-    Bad:
-        requires: ">=999.0"
-
-    Good:
-        requires: ">=0.1"
-    """
+    """The sparkgen that reads a site is at least as new as the site requires."""
     least = identity.requires.removeprefix(">=").strip()
     # A version in development reads what its release will.
     if least and version(__version__.partition(".dev")[0]) < version(least):

@@ -17,20 +17,7 @@ from generator.sitefile.text_types import text_fault
 
 @rule("SG710")
 def text_like_a_secret(secrets: Sequence[Secret], document: Document) -> Iterator[Fault]:
-    """No text or key looks like a token, a private key or an address with a password.
-
-    A site file lives in a repository, and its bundle on every node. The values of secrets live in
-    /etc/sparkgen/secrets.env on the nodes; the site file has only their names.
-
-    Bad:
-        engine:
-          env:
-            HF_TOKEN: hf_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
-
-    Good:
-        engine:
-          secrets: [HF_TOKEN]
-    """
+    """No text or key looks like a token, a private key or an address with a password."""
     for secret in secrets:
         if secret.looks:
             yield Fault(
@@ -43,20 +30,7 @@ def text_like_a_secret(secrets: Sequence[Secret], document: Document) -> Iterato
 
 @rule("SG711", suppressed_by="SG710")
 def value_of_a_secret(secrets: Sequence[Secret], document: Document) -> Iterator[Fault]:
-    """No key that is named like a password, a token or an API key has a value.
-
-    The values of secrets live in /etc/sparkgen/secrets.env on the nodes; the site file has only
-    their names.
-
-    Bad:
-        engine:
-          env:
-            WANDB_API_KEY: abc
-
-    Good:
-        engine:
-          secrets: [WANDB_API_KEY]
-    """
+    """No key that is named like a password, a token or an API key has a value."""
     paths = (secret.path for secret in secrets if not secret.looks)
     # That a secret has a name alone is said where its value is a mapping.
     paths = (path for path in paths if path[-3:-2] != ("secrets",))
@@ -68,21 +42,7 @@ def value_of_a_secret(secrets: Sequence[Secret], document: Document) -> Iterator
 def secret_with_a_taken_name(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """A secret's name is not used for anything else.
-
-    The file of secrets is read last: a secret with the same name as a variable that sparkgen
-    derives, or that `env` sets, would override it, and no review would notice.
-
-    Source: Docker, "Set environment variables": with several `env_file` entries, the last one wins.
-
-    Bad:
-        engine:
-          secrets: [NCCL_IB_DISABLE]
-
-    Good:
-        engine:
-          secrets: [HF_TOKEN]
-    """
+    """A secret's name is not used for anything else."""
     if not engine.secrets:
         return
     derived = derived_variables(engine, nodes, fabric, topology)

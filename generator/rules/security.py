@@ -10,18 +10,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
 
 @rule("SG701", Severity.WARNING, unless="SG683")
 def open_api(engine: DeclaredEngine, takes_proxy: bool) -> Iterator[Fault]:
-    """An API on all interfaces requires a key.
-
-    Without one, it serves everyone who can reach the node.
-
-    Bad:
-        engine:
-          bind: all
-
-    Good:
-        engine:
-          bind: management
-    """
+    """An API on all interfaces requires a key."""
     key = ENGINES[engine.name].API_KEY
     if engine.bind == "all" and key not in engine.secrets:
         proxy = "write 'proxy: true' in services in its place, or 'bind: management'"
@@ -40,27 +29,7 @@ def public_api(
     is_behind_proxy: bool,
     takes_proxy: bool,
 ) -> Iterator[Fault]:
-    """An API on a public management network requires a key.
-
-    By default, the API listens on the head's management address. If that is a public one, and not a
-    private one as in RFC 1918, the whole Internet may be able to reach it.
-
-    Source: IANA, IPv4 Special-Purpose Address Registry.
-
-    Bad:
-        nodes:
-          - name: spark1
-            management: {address: 8.8.4.11/24}
-        topology:
-          kind: single
-
-    Good:
-        nodes:
-          - name: spark1
-            management: {address: 10.0.0.11/24}
-        topology:
-          kind: single
-    """
+    """An API on a public management network requires a key."""
     management, key = nodes[0].management, ENGINES[engine.name].API_KEY
     if engine.bind not in (None, "management") or not management or key in engine.secrets:
         return
@@ -83,25 +52,7 @@ def key_of_some_paths(
     is_behind_proxy: bool,
     takes_proxy: bool,
 ) -> Iterator[Fault]:
-    """A key of vLLM protects only some of its paths; the proxy protects all of them.
-
-    vLLM checks the key below `/v1` and, since 0.22, below `/v2` and `/inference`. `/invocations`
-    answers like chat completions, `/scale_elastic_ep` reconfigures the engine, and
-    `VLLM_SERVER_DEV_MODE=1` opens `/pause`, `/sleep` and more. Reported if other machines than the
-    head can reach the API, for the releases whose code has been read.
-
-    Source: vLLM 0.19 to 0.33, AuthenticationMiddleware and the routers of vllm/entrypoints.
-
-    Bad:
-        engine:
-          secrets: [VLLM_API_KEY]
-
-    Good:
-        engine:
-          secrets: [VLLM_API_KEY]
-        services:
-          proxy: true
-    """
+    """A key of vLLM protects only some of its paths; the proxy protects all of them."""
     module = ENGINES[engine.name]
     is_local = engine.bind == "local" or not (engine.bind or nodes[0].management)
     if is_local or is_behind_proxy or module.API_KEY not in engine.secrets:
@@ -117,23 +68,7 @@ def key_of_some_paths(
 
 @rule("SG705", unless="SG602")
 def hardened_login(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A hardened container is run by Docker, and nobody logs in to it.
-
-    The ranks of an MPI world log in to each other's containers, and sshd needs capabilities for
-    that. Under Slurm, pyxis starts the containers.
-
-    Bad:
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: tensorrt-llm-ssh:1.3.0rc29
-          launcher: mpi
-          container: {hardened: true}
-
-    Good:
-        engine:
-          container: {hardened: true}
-    """
+    """A hardened container is run by Docker, and nobody logs in to it."""
     launcher = engine.launcher or ENGINES[engine.name].LAUNCHERS[0]
     if engine.container.hardened and launcher in ("mpi", "slurm"):
         why = "sshd needs capabilities" if launcher == "mpi" else "pyxis starts the containers"
@@ -147,19 +82,4 @@ def hardened_login(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @documented_of_sites("SG713")
 def privileged_container() -> None:
-    """No container is privileged.
-
-    RDMA needs /dev/infiniband, an unlimited memlock and IPC_LOCK, and the bundle grants only those.
-    A privileged container can do anything that root can do on the node.
-
-    Source: NVIDIA/dgx-spark-playbooks (device, ulimits); Docker, "Runtime privilege and Linux
-    capabilities".
-
-    Bad:
-        engine:
-          privileged: true
-
-    Good:
-        engine:
-          bind: management
-    """
+    """No container is privileged."""

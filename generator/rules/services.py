@@ -19,19 +19,7 @@ from generator.sitefile.declaration import (
 def flow_control_without_a_switch(
     services: Mapping[str, Settings], topology: Topology
 ) -> Iterator[Fault]:
-    """Priority flow control requires a switch.
-
-    It pauses a sender when a port of the switch is congested. A cable between two nodes has no such
-    port.
-
-    Bad:
-        services:
-          qos: true
-
-    Good:
-        services:
-          qos: false
-    """
+    """Priority flow control requires a switch."""
     if "qos" in services and not TOPOLOGIES[topology.kind].switched:
         yield Fault(
             f"'qos' is for nodes on a switch, and the topology is '{topology.kind}'",
@@ -45,27 +33,7 @@ def flow_control_without_a_switch(
 def models_that_one_node_reads(
     services: Mapping[str, Settings], model: DeclaredModel
 ) -> Iterator[Fault]:
-    """A GGUF file is not copied: only the head reads it.
-
-    llama.cpp's head sends each worker its layers.
-
-    Source: llama.cpp, tools/rpc/README.md.
-
-    Bad:
-        engine:
-          name: llama.cpp
-          version: 0.5.0-dev
-          image: registry.lan/llama.cpp:0c1e570
-        model:
-          name: gpt-oss-120b
-          file: /srv/models/gpt-oss-120b.gguf
-        services:
-          models: true
-
-    Good:
-        services:
-          models: true
-    """
+    """A GGUF file is not copied: only the head reads it."""
     if "models" in services and model.file:
         yield Fault(
             "the service 'models' has nothing to copy: only the head reads a GGUF file",
@@ -79,27 +47,7 @@ def models_that_one_node_reads(
 def proxy_without_a_network(
     services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """The proxy listens on its node's management address: that of the head, or of the gateway.
-
-    Clients reach it there. On a node without a management address, nobody could.
-
-    Bad:
-        nodes:
-          - name: spark1
-        topology:
-          kind: single
-        services:
-          proxy: true
-
-    Good:
-        nodes:
-          - name: spark1
-            management: {address: 10.0.0.11/24}
-        topology:
-          kind: single
-        services:
-          proxy: true
-    """
+    """The proxy listens on its node's management address: that of the head, or of the gateway."""
     node = host(services, nodes)
     if "proxy" in services and not node.management:
         # The gateway includes the proxy.
@@ -116,22 +64,7 @@ def proxy_without_a_network(
 
 @rule("SG683")
 def bypassed_proxy(is_behind_proxy: bool, engine: DeclaredEngine) -> Iterator[Fault]:
-    """Behind a proxy on its own node, the API listens only on the loopback.
-
-    On any other address, clients could bypass the proxy.
-
-    Bad:
-        engine:
-          bind: management
-        services:
-          proxy: true
-
-    Good:
-        engine:
-          bind: local
-        services:
-          proxy: true
-    """
+    """Behind a proxy on its own node, the API listens only on the loopback."""
     if is_behind_proxy and engine.bind not in (None, "local"):
         yield Fault(
             f"'bind: {engine.bind}' would let clients bypass the proxy",

@@ -40,24 +40,7 @@ def _with_nodes(groups: Groups) -> Iterator[DeclaredGroup]:
 
 @rule("SG240", unless="SG110")
 def duplicate_group(groups: Groups) -> Iterator[Fault]:
-    """No two groups have the same name.
-
-    The name identifies a unit, a container and folders on each node.
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: chat
-            nodes: [spark2]
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: chat-b
-            nodes: [spark2]
-    """
+    """No two groups have the same name."""
     first: dict[str, DeclaredGroup] = {}
     for group in groups:
         known = first.setdefault(group.name, group)
@@ -72,18 +55,7 @@ def duplicate_group(groups: Groups) -> Iterator[Fault]:
 
 @rule("SG241", unless="SG201 SG203")
 def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
-    """A group names nodes of the site, each once.
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1, spark22]
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1, spark2]
-    """
+    """A group names nodes of the site, each once."""
     names = [node.name for node in nodes]
     for group in _with_nodes(groups):
         for index, name in enumerate(group.nodes):
@@ -108,23 +80,7 @@ def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 
 @rule("SG242", Severity.NOTE, unless="SG201 SG202 SG203 SG241")
 def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
-    """A node outside all groups is idle: it gets its network and services, and no engine.
-
-    Bad:
-        nodes:
-          - name: spark1
-          - name: spark2
-        groups:
-          - name: chat
-            nodes: [spark1]
-
-    Good:
-        nodes:
-          - name: spark1
-        groups:
-          - name: chat
-            nodes: [spark1]
-    """
+    """A node outside all groups is idle: it gets its network and services, and no engine."""
     members = {name for group in groups for name in group.nodes}
     idle = [node.name for node in nodes if node.name not in members]
     if groups and idle:
@@ -139,26 +95,7 @@ def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 
 @rule("SG243", unless="SG240")
 def like_another_group(groups: Groups) -> Iterator[Fault]:
-    """`like` names a group of the same size with a model and an engine of its own.
-
-    Its engine is split over the nodes like the other group's.
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: chat-b
-            nodes: [spark2]
-            like: chta
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: chat-b
-            nodes: [spark2]
-            like: chat
-    """
+    """`like` names a group of the same size with a model and an engine of its own."""
     written = [group.name for group in groups if group.like is None]
     by_name = {group.name: group for group in groups}
     for group in groups:
@@ -203,40 +140,7 @@ def _count(group: DeclaredGroup) -> str:
 
 @rule("SG244", unless="SG201 SG241")
 def group_without_a_cable(groups: Groups, topology: Topology, fabric: Fabric) -> Iterator[Fault]:
-    """Cables join the nodes of a group.
-
-    Two nodes need a cable between them, or a switch. On a ring, a group is the whole ring, two
-    neighbors, or one node. A longer part of a ring is an open chain, and NCCL can't connect its
-    ends. A node that is alone in its group needs no cable.
-
-    Source: NCCL, `connectRings` (src/graph/connect.cc).
-
-    Bad:
-        topology:
-          kind: pairs
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-          - endpoints: [spark3:p0, spark4:p0]
-        groups:
-          - name: chat
-            nodes: [spark1, spark3]
-          - name: second
-            nodes: [spark2]
-          - name: fourth
-            nodes: [spark4]
-
-    Good:
-        topology:
-          kind: pairs
-        cabling:
-          - endpoints: [spark1:p0, spark2:p0]
-          - endpoints: [spark3:p0, spark4:p0]
-        groups:
-          - name: chat
-            nodes: [spark1, spark2]
-          - name: chat-b
-            nodes: [spark3, spark4]
-    """
+    """Cables join the nodes of a group."""
     for group in _with_nodes(groups):
         if group_kind(fabric, group.nodes):
             continue
@@ -258,23 +162,7 @@ def _is_joined(pair: tuple[str, ...], joined: Sequence[tuple[str, str]]) -> bool
 
 @rule("SG248", unless="SG201 SG241")
 def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """With groups, a service that needs a single address requires the gateway.
-
-    The proxy and the chat page talk to one address, but the engines of groups have several; the
-    gateway provides a single one for all of them.
-
-    Bad:
-        services: {proxy: true}
-        groups:
-          - name: chat
-            nodes: [spark1]
-
-    Good:
-        services: {gateway: true}
-        groups:
-          - name: chat
-            nodes: [spark1]
-    """
+    """With groups, a service that needs a single address requires the gateway."""
     for name in services:
         if SERVICES[name].IS_ON_HEAD and GATEWAY not in services:
             yield Fault(
@@ -288,26 +176,7 @@ def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> I
 
 @rule("SG251", unless="SG240")
 def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
-    """The active engine is the group's own or one of its alternatives.
-
-    Its unit is enabled at the first installation, and `verify.py` expects it to run.
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            active: codr
-            alternatives:
-              - name: coder
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            active: coder
-            alternatives:
-              - name: coder
-    """
+    """The active engine is the group's own or one of its alternatives."""
     for group in _with_nodes(groups):
         names = [group.name, *group.alternatives]
         active = value_at(document.data, group.entry).get("active", group.name)
@@ -324,27 +193,7 @@ def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
 
 @rule("SG252", unless="SG240 SG243")
 def alternatives_as_slurm_jobs(groups: Groups) -> Iterator[Fault]:
-    """Alternatives are started by systemd units.
-
-    They take turns by stopping each other's units. A Slurm job has no unit; the queue decides when
-    it starts.
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            engine: {name: tensorrt-llm, launcher: slurm}
-            alternatives:
-              - name: coder
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            engine: {name: tensorrt-llm, launcher: mpi}
-            alternatives:
-              - name: coder
-    """
+    """Alternatives are started by systemd units."""
     engines = {g.written: g.engine for g in groups if g.alternatives and g.engine}
     for place, engine in engines.items():
         if engine.launcher != "slurm":
@@ -361,28 +210,7 @@ def alternatives_as_slurm_jobs(groups: Groups) -> Iterator[Fault]:
 
 @rule("SG249", Severity.WARNING, unless="SG240 SG243")
 def name_of_two_models(groups: Groups) -> Iterator[Fault]:
-    """Groups that serve the same name serve the same model.
-
-    Clients ask for a name, and expect every engine with that name to be equivalent.
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            model: {name: gpt-oss-20b, served_name: assistant}
-          - name: chat-b
-            nodes: [spark2]
-            model: {name: llama-3.1-8b-instruct-fp8, served_name: assistant}
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            model: {name: gpt-oss-20b, served_name: assistant}
-          - name: chat-b
-            nodes: [spark2]
-            like: chat
-    """
+    """Groups that serve the same name serve the same model."""
     first: dict[str, tuple[DeclaredGroup, DeclaredModel, KeyPath]] = {}
     for group, model, name, path in _served(groups):
         known, other, place = first.setdefault(name, (group, model, path))
@@ -412,33 +240,7 @@ def _served(groups: Groups) -> Iterator[tuple[DeclaredGroup, DeclaredModel, str,
 
 @rule("SG255", Severity.WARNING, unless="SG240 SG243 SG249")
 def replicas_unlike(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """Replicas behind the gateway have the same context length.
-
-    The gateway sends each request to the least busy replica. A prompt that is too long for one of
-    them would be refused half of the time.
-
-    Bad:
-        services:
-          gateway: true
-        groups:
-          - name: chat
-            nodes: [spark1]
-            model: {name: gpt-oss-20b, context_length: 65536}
-          - name: chat-b
-            nodes: [spark2]
-            model: {name: gpt-oss-20b, context_length: 32768}
-
-    Good:
-        services:
-          gateway: true
-        groups:
-          - name: chat
-            nodes: [spark1]
-            model: {name: gpt-oss-20b, context_length: 65536}
-          - name: chat-b
-            nodes: [spark2]
-            like: chat
-    """
+    """Replicas behind the gateway have the same context length."""
     first: dict[str, tuple[DeclaredGroup, int]] = {}
     for group, model, name, path in _served(groups) if GATEWAY in services else ():
         length = _context_length(model)

@@ -16,30 +16,7 @@ _DERIVED_PORTS = 6
 
 @rule("SG652", unless="SG602 SG603", engine=NAME)
 def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
-    """With data parallel attention, the six ports above the rendezvous port belong to SGLang.
-
-    Its processes on the head use them to communicate.
-
-    Source: SGLang, sglang/srt/server_args.py, `PortArgs.init_new`.
-
-    Bad:
-        engine:
-          name: sglang
-          version: 0.5.23
-          image: lmsysorg/sglang:v0.5.23
-          port: 20001
-          parallel: {tensor: 2}
-          args: {attn-dp-size: 2}
-
-    Good:
-        engine:
-          name: sglang
-          version: 0.5.23
-          image: lmsysorg/sglang:v0.5.23
-          port: 30000
-          parallel: {tensor: 2}
-          args: {attn-dp-size: 2}
-    """
+    """With data parallel attention, the six ports above the rendezvous port belong to SGLang."""
     if "attn-dp-size" not in engine.settings:
         return
     module = ENGINES[engine.name]
@@ -58,25 +35,5 @@ def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG671", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
 def refused_by_sglang(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting makes SGLang fail at startup.
-
-    SGLang checks its settings against each other, against the model and against the GPU.
-
-    Source: SGLang 0.5.23, sglang/srt/arg_groups; each condition names its line in
-    generator/engines/sglang/startup.
-
-    Bad:
-        engine:
-          name: sglang
-          version: 0.5.23
-          image: lmsysorg/sglang:v0.5.23
-          args: {enable-eplb: true}
-
-    Good:
-        engine:
-          name: sglang
-          version: 0.5.23
-          image: lmsysorg/sglang:v0.5.23
-          args: {page-size: 16}
-    """
+    """No setting makes SGLang fail at startup."""
     yield from certain(verdicts)

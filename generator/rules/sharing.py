@@ -43,25 +43,7 @@ _TOGETHER = 0.92
 
 @rule("SG110", unless="SG201 SG241")
 def copy_of_a_group(groups: Groups) -> Iterator[Fault]:
-    """A group is not the copy of another one.
-
-    Two groups with the same model, engine and ports can't run on the same nodes. Most often one of
-    them was copied, and its nodes were to be changed.
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: chat-b
-            nodes: [spark1]
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: chat-b
-            nodes: [spark2]
-    """
+    """A group is not the copy of another one."""
     known: list[DeclaredGroup] = []
     for group in groups:
         own = {*group.nodes}, group.model, group.engine
@@ -78,27 +60,7 @@ def copy_of_a_group(groups: Groups) -> Iterator[Fault]:
 
 @rule("SG245", unless="SG110 SG201 SG240 SG241 SG602 SG608")
 def port_of_two_groups(groups: Groups, service_ports: PortsOfNodes) -> Iterator[Fault]:
-    """Engines on one node do not share ports.
-
-    The second one would fail to start. Alternatives may share ports, since only one of them runs at
-    a time.
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: embed
-            nodes: [spark1]
-            engine: {port: 8000}
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: embed
-            nodes: [spark1]
-            engine: {port: 8001}
-    """
+    """Engines on one node do not share ports."""
     taken: dict[tuple[str, int], list[tuple[DeclaredGroup, str]]] = {}
     numbers = {port.number for group in groups for _, _, port in _ports(group)}
     numbers |= {port.number for ports in service_ports.values() for port in ports.values()}
@@ -140,35 +102,7 @@ def _ports(group: DeclaredGroup) -> Iterator[tuple[str, str, RequestedPort]]:
 
 @rule("SG246", unless="SG110 SG201 SG241")
 def memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> Iterator[Fault]:
-    """The engines on a node leave the system the memory that it needs.
-
-    Each engine takes its `memory_utilization` of all visible memory, and checks at startup whether
-    that much is free: memory that the others already hold is not. Together, 0.92 and above is
-    rejected, as it is for a single engine. Among alternatives, only the largest counts. SGLang has
-    its reserve on top of its share, and that counts, too. The proposal is enough for each model,
-    and 0.85 together; shares that the site states are kept if that leaves the others enough.
-
-    Source: vLLM, vllm/v1/worker/utils.py, `request_memory`; NVIDIA/dgx-spark-playbooks issue 101
-    (0.35 and 0.35); community reports (guardkit: frozen at 113 GiB).
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            engine: {memory_utilization: 0.6}
-          - name: embed
-            nodes: [spark1]
-            engine: {port: 8001, memory_utilization: 0.35}
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            engine: {memory_utilization: 0.5}
-          - name: embed
-            nodes: [spark1]
-            engine: {port: 8001, memory_utilization: 0.3}
-    """
+    """The engines on a node leave the system the memory that it needs."""
     for shared in _shared_memory(groups, nodes):
         if shared.total >= _TOGETHER:
             taken = f"take {shared.total} of its memory together"
@@ -177,32 +111,7 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> It
 
 @rule("SG254", Severity.WARNING, unless="SG110 SG201 SG241 SG246")
 def much_memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> Iterator[Fault]:
-    """The engines on a node take at most 0.85 of its memory together, and leave 16 GiB.
-
-    The system, its page cache, Docker and other programs need the rest. If the engines hold more
-    than that, the one that starts last finds too little memory free.
-
-    Source: see SG524 and SG246. Some sites use 0.87 to 0.9 together
-    (jdaln/dgx-spark-inference-stack: 0.82 and 0.05).
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            engine: {memory_utilization: 0.67}
-          - name: embed
-            nodes: [spark1]
-            engine: {port: 8001, memory_utilization: 0.2}
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            engine: {memory_utilization: 0.6}
-          - name: embed
-            nodes: [spark1]
-            engine: {port: 8001, memory_utilization: 0.2}
-    """
+    """The engines on a node take at most 0.85 of its memory together, and leave 16 GiB."""
     for shared in _shared_memory(groups, nodes):
         if shared.most + 0.0005 < shared.total < _TOGETHER:
             taken = f"take {shared.total} of its memory together, which leaves little"
@@ -284,38 +193,7 @@ def _says_tokens(engine: DeclaredEngine) -> bool:
 
 @rule("SG247", unless="SG201 SG241")
 def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
-    """When engines share a node, each can be told how much memory to take.
-
-    vLLM takes its share of all visible memory; llama.cpp takes what its model needs. SGLang and
-    TensorRT-LLM take a share of the free memory: the bundle sets the share that leaves enough for
-    all the others, and limits the cache. If the size of the cache can't be computed, as for a model
-    with recurrent states, which take part of the free memory, the site has to state it.
-    TensorRT-LLM before 1.2.1 has no such limit. A Slurm job has its nodes to itself.
-
-    Source: SGLang 0.5.23, mem_cache/kv_cache_configurator.py, `_profile_available_bytes`;
-    TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py, `configure_kv_cache_capacity`, and
-    KvCacheConfig of 1.2.1.
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: embed
-            nodes: [spark1]
-            engine:
-              name: tensorrt-llm
-              version: 1.1.0
-              image: registry.lan/trtllm:1.1.0
-              port: 8001
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-          - name: embed
-            nodes: [spark1]
-            engine: {name: vllm, port: 8001}
-    """
+    """When engines share a node, each can be told how much memory to take."""
     for group in groups:
         shared = [
             (other, node)
@@ -374,33 +252,7 @@ def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
 
 @rule("SG253", unless="SG201 SG241")
 def folder_of_two_groups(groups: Groups) -> Iterator[Fault]:
-    """No two groups keep their KV cache in the same folder.
-
-    The engines would count each other's blocks as their own, and each folder has one size limit.
-    Alternatives keep their folders while others run.
-
-    Bad:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv, gib: 200}}
-            engine: {memory_utilization: 0.3}
-          - name: small
-            nodes: [spark1]
-            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv, gib: 100}}
-            engine: {port: 8001, memory_utilization: 0.3}
-
-    Good:
-        groups:
-          - name: chat
-            nodes: [spark1]
-            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv/chat, gib: 200}}
-            engine: {memory_utilization: 0.3}
-          - name: small
-            nodes: [spark1]
-            model: {name: gpt-oss-20b, kv_offload: {path: /srv/kv/small, gib: 100}}
-            engine: {port: 8001, memory_utilization: 0.3}
-    """
+    """No two groups keep their KV cache in the same folder."""
     taken: dict[tuple[str, str], DeclaredGroup] = {}
     for group in groups:
         kept = group.model.kv_offload if group.model else None
@@ -419,30 +271,7 @@ def folder_of_two_groups(groups: Groups) -> Iterator[Fault]:
 
 @rule("SG256", unless="SG240")
 def order_of_the_guard(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """The guard's order lists groups, each once.
-
-    Bad:
-        services:
-          guard: {order: [embde]}
-        groups:
-          - name: chat
-            nodes: [spark1]
-            engine: {memory_utilization: 0.5}
-          - name: embed
-            nodes: [spark1]
-            engine: {port: 8001, memory_utilization: 0.3}
-
-    Good:
-        services:
-          guard: {order: [embed]}
-        groups:
-          - name: chat
-            nodes: [spark1]
-            engine: {memory_utilization: 0.5}
-          - name: embed
-            nodes: [spark1]
-            engine: {port: 8001, memory_utilization: 0.3}
-    """
+    """The guard's order lists groups, each once."""
     names = [group.name for group in groups]
     order = services.get(Guard.NAME, {}).get("order", ())
     for index, name in enumerate(order):
@@ -463,18 +292,7 @@ _GUARD_ORDER = ("services", Guard.NAME, "order")
 
 @rule("SG257")
 def order_of_one_engine(document: Document, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """The guard has an order only if there are groups.
-
-    With a single engine there is nothing to choose.
-
-    Bad:
-        services:
-          guard: {order: [chat]}
-
-    Good:
-        services:
-          guard: true
-    """
+    """The guard has an order only if there are groups."""
     has_groups = GROUPS in document.data or "engine" not in document.data
     if "order" in services.get(Guard.NAME, {}) and not has_groups:
         yield Fault(

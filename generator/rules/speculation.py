@@ -29,24 +29,7 @@ _PATH: KeyPath = ("model", "speculative")
 
 @rule("SG553", depends_on="version")
 def method_of_the_engine(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A method of speculative decoding is one that this version of the engine has.
-
-    The engines' own spellings are accepted as well: NEXTN is `mtp`, STANDALONE and draft_model are
-    `draft`.
-
-    Source: vLLM, vllm/config/speculative.py; SGLang, --speculative-algorithm; TensorRT-LLM,
-    tensorrt_llm/llmapi/llm_args.py; llama.cpp, docs/speculative.md.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          speculative: {method: medusa, source: example/heads, tokens: 3}
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          speculative: {method: ngram, tokens: 4}
-    """
+    """A method of speculative decoding is one that this version of the engine has."""
     drafts = model.speculative
     if not drafts:
         return
@@ -72,21 +55,7 @@ def _method(model: DeclaredModel, engine: DeclaredEngine) -> tuple[Speculative, 
 
 @rule("SG551", unless="SG553", depends_on="version")
 def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A method that needs a draft model names one, and no other method does.
-
-    The draft model is downloaded like the model itself. A prediction head is part of the model, and
-    n-grams come from the text.
-
-    Bad:
-        model:
-          name: llama-3.1-70b-instruct-fp8
-          speculative: {method: eagle3, tokens: 3}
-
-    Good:
-        model:
-          name: llama-3.1-70b-instruct-fp8
-          speculative: {method: eagle3, source: example/eagle3-of-the-model, tokens: 3}
-    """
+    """A method that needs a draft model names one, and no other method does."""
     if not (found := _method(model, engine)):
         return
     drafts, known = found
@@ -122,25 +91,7 @@ def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterat
 
 @rule("SG554", unless="SG553", depends_on="version")
 def inconsistent_draft_sizes(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """The numbers for drafting are ones that the method has, and are consistent.
-
-    `tokens` is how many are drafted at a time. SGLang can draft a tree of `steps` levels with
-    `topk` branches each; `tokens` is then how many it verifies, its
-    `--speculative-num-draft-tokens`, and at most the size of the tree, topk + (steps - 1) x topk x
-    topk, plus the token before it. Without branches it verifies one token more than it drafts.
-
-    Source: SGLang, sglang/srt/arg_groups/speculative_hook.py and speculative/eagle_utils.py.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          speculative: {method: ngram}
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          speculative: {method: ngram, tokens: 4}
-    """
+    """The numbers for drafting are ones that the method has, and are consistent."""
     if not (found := _method(model, engine)):
         return
     drafts, known = found
@@ -190,24 +141,7 @@ def _tree(drafts: Speculative, known: Method, engine: DeclaredEngine) -> Iterato
 def settings_of_drafts(
     model: DeclaredModel, engine: DeclaredEngine, flags: CheckedFlags
 ) -> Iterator[Fault]:
-    """The keys of `config` are ones that the engine has for speculative decoding.
-
-    For vLLM they are the keys of `--speculative-config`, for TensorRT-LLM those of
-    `speculative_config`; for SGLang and llama.cpp they are flags without the prefix `speculative-`
-    or `spec-`.
-
-    Source: the engine's own parser (schemas/engines); vLLM, vllm/config/speculative.py.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          speculative: {method: ngram, tokens: 4, config: {prompt_lookup_maximum: 4}}
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          speculative: {method: ngram, tokens: 4, config: {prompt_lookup_max: 4}}
-    """
+    """The keys of `config` are ones that the engine has for speculative decoding."""
     found = _method(model, engine)
     if not found or not (flags.is_covered or flags.is_between):
         return

@@ -20,22 +20,7 @@ MORE_SPECIFIC = (
 
 @rule("SG674", Severity.WARNING, unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC)
 def possible_startup_failure(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting could make the engine fail at startup.
-
-    This is SG670 to SG673 for cases that are not certain: the condition has no single place in the
-    engine's code, or the engine is a custom build, which may be patched.
-
-    Bad:
-        engine:
-          args:
-            ssl-keyfile: /etc/ssl/private/server.key
-
-    Good:
-        engine:
-          args:
-            ssl-keyfile: /etc/ssl/private/server.key
-            ssl-certfile: /etc/ssl/certs/server.pem
-    """
+    """No setting could make the engine fail at startup."""
     for verdict in verdicts:
         if verdict.effect is Effect.FAILS and not verdict.is_certain:
             yield _fault(verdict)
@@ -43,24 +28,7 @@ def possible_startup_failure(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
 
 @rule("SG675", Severity.WARNING, unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC)
 def without_effect(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """Every setting takes effect.
-
-    The engine starts with such a setting, but does something else than it asks for, often without
-    any message.
-
-    Source: the lines of code named in generator/engines.
-
-    Bad:
-        engine:
-          args:
-            kv-offloading-backend: native
-
-    Good:
-        engine:
-          args:
-            kv-offloading-backend: native
-            kv-offloading-size: 8
-    """
+    """Every setting takes effect."""
     for verdict in verdicts:
         if verdict.effect is Effect.DIFFERS:
             yield _fault(verdict)

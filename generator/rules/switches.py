@@ -21,32 +21,7 @@ def _ends(nodes: Nodes, cabling: Cabling) -> list[Endpoint]:
 
 @rule("SG226", unless="SG203 SG213 SG214")
 def switch_without_cables(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """Cables end at every switch that is described.
-
-    A switch's name is what stands before the colon in `endpoints`.
-
-    Bad:
-        topology:
-          kind: switch
-          switches: {sw2: {model: crs804}}
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, sw1:qsfp56-dd-1-1]
-          - endpoints: [spark2:p0, sw1:qsfp56-dd-1-5]
-
-    Good:
-        topology:
-          kind: switch
-          switches: {sw1: {model: crs804}}
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, sw1:qsfp56-dd-1-1]
-          - endpoints: [spark2:p0, sw1:qsfp56-dd-1-5]
-    """
+    """Cables end at every switch that is described."""
     cabled = {end.name for end in _ends(nodes, cabling)}
     described = {switch.name for switch in topology.switches}
     for switch in topology.switches:
@@ -66,35 +41,7 @@ def switch_without_cables(nodes: Nodes, cabling: Cabling, topology: Topology) ->
 
 @rule("SG227", unless="SG203 SG213 SG214")
 def port_of_a_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
-    """A cable ends at a 200 Gb/s port of the switch.
-
-    The port names of supported switches are known. A 400G cage is two 200 Gb/s ports, at its first
-    and its fifth lane.
-
-    Source: MikroTik, "MikroTik wired interface compatibility", QSFP56-DD.
-
-    Bad:
-        topology:
-          kind: switch
-          switches: {sw1: {model: crs804}}
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, sw1:qsfp56-dd-1-1]
-          - endpoints: [spark2:p0, sw1:qsfp56-dd-1-2]
-
-    Good:
-        topology:
-          kind: switch
-          switches: {sw1: {model: crs804}}
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, sw1:qsfp56-dd-1-1]
-          - endpoints: [spark2:p0, sw1:qsfp56-dd-1-5]
-    """
+    """A cable ends at a 200 Gb/s port of the switch."""
     ends = _ends(nodes, cabling)
     used = {str(end) for end in ends}
     for switch in topology.switches:
@@ -118,36 +65,7 @@ def port_of_a_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
 
 @rule("SG228", unless="SG226")
 def lossless_switch(topology: Topology, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """With `qos`, a switch that sparkgen writes commands for has the release of its OS stated.
-
-    RouterOS has lossless queues for RoCE since 7.17, and maps DSCP by itself since 7.23.
-
-    Source: MikroTik, "Quality of Service (QoS)".
-
-    Bad:
-        topology:
-          kind: switch
-          switches: {sw1: {model: crs804}}
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, sw1:qsfp56-dd-1-1]
-          - endpoints: [spark2:p0, sw1:qsfp56-dd-1-5]
-        services: {qos: true}
-
-    Good:
-        topology:
-          kind: switch
-          switches: {sw1: {model: crs804, os: "7.23"}}
-        nodes:
-          - name: spark1
-          - name: spark2
-        cabling:
-          - endpoints: [spark1:p0, sw1:qsfp56-dd-1-1]
-          - endpoints: [spark2:p0, sw1:qsfp56-dd-1-5]
-        services: {qos: true}
-    """
+    """With `qos`, a switch that sparkgen writes commands for has the release of its OS stated."""
     if QOS not in services:
         return
     for switch in topology.switches:

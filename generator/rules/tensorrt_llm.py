@@ -38,30 +38,7 @@ _KV_CACHE_DTYPES = ("auto", "fp8", "nvfp4")
 
 @rule("SG661", engine=NAME)
 def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A setting under `config` is made only there.
-
-    TensorRT-LLM reads an options file in addition to its command line. If both set something, 1.2.1
-    follows the file and 1.3 the command line, so each setting belongs in only one of them.
-
-    Source: TensorRT-LLM, tensorrt_llm/commands/serve.py, `update_llm_args_with_extra_dict`.
-
-    Bad:
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-          args:
-            config: {kv_cache_config: {free_gpu_memory_fraction: 0.75}}
-
-    Good:
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-          memory_utilization: 0.75
-          args:
-            config: {kv_cache_config: {enable_block_reuse: false}}
-    """
+    """A setting under `config` is made only there."""
     from generator.engines.tensorrt_llm import OWNED_SETTINGS
 
     settings = engine.settings.value(_CONFIG[-1])
@@ -103,30 +80,7 @@ def _full(name: str, known: FlagCatalog | None) -> str:
     engine=NAME,
 )
 def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """An argument that MPI or Slurm passes on has no space.
-
-    `trtllm-llmapi-launch` splits its command at spaces, even quoted ones.
-
-    Source: TensorRT-LLM, tensorrt_llm/llmapi/trtllm-llmapi-launch, `$task_with_command`.
-
-    Bad:
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-          args:
-            chat_template: "{{ messages }}"
-
-    Good:
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-          args:
-            chat_template: /srv/models/template.jinja
-          files:
-            - path: /srv/models/template.jinja
-    """
+    """An argument that MPI or Slurm passes on has no space."""
     if len(nodes) == 1 and engine.launcher != "slurm":
         return
     for setting in engine.settings:
@@ -147,33 +101,7 @@ def _text(value: Argument) -> str:
 
 @rule("SG663", Severity.WARNING, engine=NAME)
 def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
-    """A served name needs TensorRT-LLM 1.3.
-
-    Earlier versions list the model under its Hugging Face id, or the name of its folder. They
-    accept any name from a client.
-
-    Source: TensorRT-LLM, tensorrt_llm/serve/openai_server.py; the flag is in 1.3.0rc29.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          context_length: 8192
-          served_name: gpt
-        engine:
-          name: tensorrt-llm
-          version: 1.2.1
-          image: example.org/tensorrt-llm-ssh:1.2.1
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          context_length: 8192
-          served_name: gpt
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-    """
+    """A served name needs TensorRT-LLM 1.3."""
     from generator.engines.tensorrt_llm import has_names
 
     if model.served_name and not has_names(engine.version):
@@ -187,32 +115,7 @@ def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[F
 
 @rule("SG664", engine=NAME)
 def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
-    """TensorRT-LLM takes the quantization from the checkpoint.
-
-    Its server has no flag for it, but reads hf_quant_config.json or config.json in the model's
-    folder.
-
-    Source: TensorRT-LLM, tensorrt_llm/commands/serve.py.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          context_length: 8192
-          quantization: fp8
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-
-    Good:
-        model:
-          name: llama-3.3-70b-instruct-fp8
-          context_length: 8192
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-    """
+    """TensorRT-LLM takes the quantization from the checkpoint."""
     if model.quantization:
         yield Fault(
             "TensorRT-LLM takes the quantization from the checkpoint",
@@ -224,26 +127,7 @@ def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -
 
 @rule("SG665", Severity.WARNING, unless="SG201 SG202 SG208 SG602", engine=NAME)
 def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
-    """An image for MPI contains an SSH server.
-
-    NVIDIA's images come without one. Guides install it from the internet at each start; a bundle
-    installs nothing, and its runbook shows how to build an image with an SSH server.
-
-    Source: NVIDIA/dgx-spark-playbooks, nvidia/trt-llm/assets/trtllm-mn-entrypoint.sh; TensorRT-LLM,
-    docker/common/install_base.sh.
-
-    Bad:
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29
-
-    Good:
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-    """
+    """An image for MPI contains an SSH server."""
     if engine.launcher == "slurm" or len(nodes) == 1:
         return
     known = catalogs.image(engine.image)
@@ -260,29 +144,7 @@ def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
 
 @rule("SG668", unless="SG602", depends_on="version")
 def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Iterator[Fault]:
-    """The guard needs a Docker container to watch.
-
-    It stops the unit and kills the container, and a Slurm job has neither. Slurm can limit the
-    memory of a job, but not what CUDA takes from unified memory.
-
-    Bad:
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc29
-          launcher: slurm
-        services:
-          guard: true
-
-    Good:
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-          launcher: mpi
-        services:
-          guard: true
-    """
+    """The guard needs a Docker container to watch."""
     if engine.launcher == "slurm" and "guard" in services:
         yield Fault(
             "the guard can't stop a Slurm job",
@@ -294,32 +156,7 @@ def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> 
 
 @rule("SG667", unless="SG647 SG648", engine=NAME)
 def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
-    """A type of TensorRT-LLM's KV cache is `auto`, `fp8` or `nvfp4`.
-
-    Versions without a flag for it read it from their options file.
-
-    Source: TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py, `KvCacheConfig`.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          context_length: 8192
-          kv_cache_dtype: fp8_e4m3
-        engine:
-          name: tensorrt-llm
-          version: 1.2.1
-          image: example.org/tensorrt-llm-ssh:1.2.1
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          context_length: 8192
-          kv_cache_dtype: fp8
-        engine:
-          name: tensorrt-llm
-          version: 1.2.1
-          image: example.org/tensorrt-llm-ssh:1.2.1
-    """
+    """A type of TensorRT-LLM's KV cache is `auto`, `fp8` or `nvfp4`."""
     dtype = model.kv_cache_dtype
     if dtype and dtype not in _KV_CACHE_DTYPES:
         near = all_nearest(dtype, _KV_CACHE_DTYPES)
@@ -333,33 +170,7 @@ def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
 
 @rule("SG669", Severity.WARNING, unless="SG603 SG632 SG633 SG636 SG639", engine=NAME)
 def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
-    """A prompt as long as the context is accepted.
-
-    TensorRT-LLM reads a prompt in one step of at most `max_num_tokens`, by default 8192, and
-    refuses a longer one with HTTP 400. With `enable_chunked_prefill` it reads a prompt in chunks; a
-    larger step takes memory from the KV cache.
-
-    Source: TensorRT-LLM, tensorrt_llm/llmapi/llm.py, `_check_arguments`.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          context_length: 32768
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          context_length: 32768
-        engine:
-          name: tensorrt-llm
-          version: 1.3.0rc29
-          image: example.org/tensorrt-llm-ssh:1.3.0rc29
-          args: {enable_chunked_prefill: true}
-    """
+    """A prompt as long as the context is accepted."""
     known = shape(model)
     longest = model.context_length or (known.max_context if known else None)
     if not longest:
@@ -381,27 +192,5 @@ def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Itera
 
 @rule("SG672", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
 def refused_by_tensorrt_llm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting makes TensorRT-LLM fail at startup.
-
-    It reads the options file strictly: a key or value that its classes do not have makes it fail.
-
-    Source: TensorRT-LLM 1.2.1 and 1.3, tensorrt_llm/llmapi/llm_args.py; each condition names its
-    class in generator/engines/tensorrt_llm/startup.
-
-    Bad:
-        engine:
-          name: tensorrt-llm
-          version: 1.2.1
-          image: example.org/tensorrt-llm-ssh:1.2.1
-          args:
-            config: {cuda_graph_config: {max_batch_size: 8, batch_sizes: [1, 2, 4]}}
-
-    Good:
-        engine:
-          name: tensorrt-llm
-          version: 1.2.1
-          image: example.org/tensorrt-llm-ssh:1.2.1
-          args:
-            config: {cuda_graph_config: {max_batch_size: 4, batch_sizes: [1, 2, 4]}}
-    """
+    """No setting makes TensorRT-LLM fail at startup."""
     yield from certain(verdicts)

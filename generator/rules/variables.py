@@ -16,25 +16,7 @@ from generator.sitefile.declaration import DeclaredEngine
 
 @rule("SG428", Severity.WARNING)
 def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A variable's name is not a near miss of one that a program reads.
-
-    Nothing reads a variable with a misspelt name, and nothing reports it: the setting that was
-    meant keeps its default.
-
-    Source: NCCL's parameters, the engine's own variables, and those that PyTorch, CUDA, OpenMP,
-    Hugging Face, Triton, UCX, Ray and TensorRT-LLM document or read (schemas,
-    generator/catalogs/variables.py).
-
-    Bad:
-        engine:
-          env:
-            PYTORCH_CUAD_ALLOC_CONF: expandable_segments:True
-
-    Good:
-        engine:
-          env:
-            PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True
-    """
+    """A variable's name is not a near miss of one that a program reads."""
     catalogs = [parser.catalog for parser in parsers(engine.name, engine.settings.version)]
     prefixes = {catalog.prefix for catalog in catalogs if catalog.prefix}
     read = chain.from_iterable(catalog.variables for catalog in catalogs)
@@ -72,24 +54,7 @@ def _of_programs(name: str, engine: DeclaredEngine) -> frozenset[str]:
 
 @rule("SG442", Severity.WARNING, suppressed_by="SG429 SG670")
 def value_that_a_library_rejects(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The value of a variable has the form that its reader accepts.
-
-    OpenMP ignores what is no number, and takes a thread for every core. PyTorch and vLLM end at a
-    word that they don't know.
-
-    Source: OpenMP 5.2, section 21.1; PyTorch, c10/core/AllocatorConfig.cpp; vLLM, vllm/logger.py,
-    and Python's logging levels.
-
-    Bad:
-        engine:
-          env:
-            OMP_NUM_THREADS: eight
-
-    Good:
-        engine:
-          env:
-            OMP_NUM_THREADS: 8
-    """
+    """The value of a variable has the form that its reader accepts."""
     for name, (pattern, form, example) in _FORMS.items():
         for variable in engine.environment.of(name):
             value = variable.value

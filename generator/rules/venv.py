@@ -12,20 +12,7 @@ _VENV: KeyPath = ("engine", "venv")
 
 @rule("SG614")
 def unsupported_venv_engine(engine: DeclaredEngine) -> Iterator[Fault]:
-    """An engine in a virtual environment is a Python package, and has no image.
-
-    vLLM and SGLang are Python packages. TensorRT-LLM joins its containers over SSH, and llama.cpp
-    is not written in Python.
-
-    Bad:
-        engine:
-          image: vllm/vllm-openai:v0.33.0
-          venv: /opt/vllm-env
-
-    Good:
-        engine:
-          venv: /opt/vllm-env
-    """
+    """An engine in a virtual environment is a Python package, and has no image."""
     if not engine.venv:
         return
     if engine.image:
@@ -49,21 +36,7 @@ def unsupported_venv_engine(engine: DeclaredEngine) -> Iterator[Fault]:
 def container_options_without_container(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:
-    """Without a container, nothing is mounted and no option of Docker is set.
-
-    Files and models are read from their paths on the node. Of `engine.container`, the memory limit
-    and the ulimits apply to the unit.
-
-    Bad:
-        engine:
-          venv: /opt/vllm-env
-          container: {shm: 32g}
-
-    Good:
-        engine:
-          venv: /opt/vllm-env
-          container: {memory: 100g}
-    """
+    """Without a container, nothing is mounted and no option of Docker is set."""
     if not engine.venv:
         return
     own = engine.container

@@ -23,24 +23,7 @@ _COUNTS_STATES = (0, 20)
 
 @rule("SG670", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
 def refused_by_vllm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting makes vLLM fail at startup.
-
-    vLLM checks its settings against each other, against the model and against the GPU, some of them
-    only after loading the weights. This rule reports what it would refuse or fail on.
-
-    Source: vLLM 0.19.0 and 0.33.0, vllm/config and vllm/engine/arg_utils.py; each condition names
-    its line in generator/engines/vllm/startup.
-
-    Bad:
-        engine:
-          args:
-            enable-eplb: true
-
-    Good:
-        engine:
-          args:
-            enable-chunked-prefill: true
-    """
+    """No setting makes vLLM fail at startup."""
     yield from certain(verdicts)
 
 
@@ -51,37 +34,7 @@ def refused_by_vllm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     depends_on="version model",
 )
 def fewer_states(model: DeclaredModel, engine: DeclaredEngine, fit: Fit) -> Iterator[Fault]:
-    """The KV cache of a model with recurrent layers has a block for each sequence.
-
-    Layers of Mamba and linear attention keep one block of states per sequence, however short it is.
-    vLLM checks that while it captures CUDA graphs, after it has loaded the weights, and exits if it
-    may run more sequences than it has blocks. Reported only if there are too few even in the
-    largest cache that the engine may have.
-
-    Source: vLLM 0.33.0, vllm/config/compilation.py, line 1519; the same since 0.20.
-
-    Bad:
-        topology:
-          kind: single
-        model:
-          name: qwen3.6-35b-a3b-fp8
-          context_length: 8192
-          max_sequences: 1024
-        engine:
-          args: {trust-remote-code: true}
-          memory_utilization: 0.4
-
-    Good:
-        topology:
-          kind: single
-        model:
-          name: qwen3.6-35b-a3b-fp8
-          context_length: 8192
-          max_sequences: 16
-        engine:
-          args: {trust-remote-code: true}
-          memory_utilization: 0.4
-    """
+    """The KV cache of a model with recurrent layers has a block for each sequence."""
     given = engine.settings.number("num-gpu-blocks-override")
     known = shape(model)
     most = int(given) if given and fit.most_states else fit.most_states
@@ -102,23 +55,7 @@ def fewer_states(model: DeclaredModel, engine: DeclaredEngine, fit: Fit) -> Iter
 
 @rule("SG620", unless="SG631 SG632 SG633 SG634", engine=NAME, depends_on="version model")
 def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
-    """Automatic tool choice comes with the parser for the model's tool calls.
-
-    Without one, vLLM exits with a TypeError before it serves.
-
-    Source: vLLM, vllm/entrypoints/openai/cli_args.py, `validate_parsed_serve_args`.
-
-    Bad:
-        engine:
-          args:
-            enable-auto-tool-choice: true
-
-    Good:
-        engine:
-          args:
-            enable-auto-tool-choice: true
-            tool-call-parser: openai
-    """
+    """Automatic tool choice comes with the parser for the model's tool calls."""
     settings = engine.settings
     if settings.value(TOOL_CHOICE) is True and TOOL_PARSER not in settings:
         known = known_checkpoint(model)
@@ -137,24 +74,7 @@ def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> 
 
 @rule("SG621", unless="SG631 SG632 SG633 SG634", engine=NAME, depends_on="version model")
 def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A tool call parser comes with automatic tool choice.
-
-    Without it, vLLM answers every request that leaves the choice of a tool to the model with error
-    400: "auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set.
-
-    Source: vLLM, vllm/entrypoints/openai, chat completions.
-
-    Bad:
-        engine:
-          args:
-            tool-call-parser: openai
-
-    Good:
-        engine:
-          args:
-            enable-auto-tool-choice: true
-            tool-call-parser: openai
-    """
+    """A tool call parser comes with automatic tool choice."""
     settings = engine.settings
     # Any other value is wrong in itself; SG639 reports it.
     if TOOL_PARSER in settings and settings.value(TOOL_CHOICE) in (None, False):

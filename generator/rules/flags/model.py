@@ -18,47 +18,14 @@ _KEYS = ("kv_cache_dtype", "quantization")
 
 @rule("SG647")
 def model_value_that_is_not_taken(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Fault]:
-    """A quantization or a KV cache type is spelled the way the engine spells it.
-
-    vLLM 0.19 has no `nvfp4` for its cache, and no engine has the quantization `fp4` that guides
-    use: an NVFP4 checkpoint states its quantization itself. For NVIDIA's own checkpoints, vLLM
-    accepts that word in place of any other, so it is not reported. A plain `fp8` cache works with
-    any engine, and becomes `fp8_e4m3` where it has that name.
-
-    Source: the engine's own parser (schemas/engines); vLLM, `_verify_quantization` of
-    vllm/config/model.py, and `override_quantization_method` of its modelopt.py.
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          quantization: fp4
-
-    Good:
-        model:
-          name: gpt-oss-120b
-    """
+    """A quantization or a KV cache type is spelled the way the engine spells it."""
     if flags.is_covered:
         yield from (fault for number, fault in _verdicts(flags, model) if number == "SG637")
 
 
 @rule("SG648", Severity.WARNING)
 def model_value_that_is_not_known(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Fault]:
-    """A quantization or a KV cache type is one that the engine is known to have.
-
-    A plugin may add others. For a version between two with a catalog, this also covers SG647.
-
-    Source: the engine's own registries (schemas/engines).
-
-    Bad:
-        model:
-          name: gpt-oss-120b
-          kv_cache_dtype: fp8_e4m4
-
-    Good:
-        model:
-          name: gpt-oss-120b
-          kv_cache_dtype: fp8_e4m3
-    """
+    """A quantization or a KV cache type is one that the engine is known to have."""
     for number, fault in _verdicts(flags, model):
         if flags.is_between or (flags.is_covered and number != "SG637"):
             yield fault

@@ -21,26 +21,7 @@ _WARNINGS = ("SG638", "SG646")
 
 @rule("SG630", Severity.NOTE, unless="SG605 SG613")
 def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
-    """Settings that only a custom build or a newer engine can have are reported once.
-
-    The flags of each release of vLLM since 0.19 and of SGLang since 0.5.5 are known. A newer
-    version, an older one, or one with a local part, such as `0.33.0+own`, may have more: whatever
-    the nearest known version lacks is assumed to be specific to it. Flags that a build is declared
-    to have, under `engine.own`, are not reported. Of a release newer than all of them, this says so
-    in any case: `launch.sh --describe-engine` on a node has the engine itself list its settings,
-    and `sparkgen catalog add` keeps that list, by which they are then checked.
-
-    Bad:
-        engine:
-          version: 0.33.0+own
-          env: {VLLM_DSPARK_TRACE: 1}
-
-    Good:
-        engine:
-          version: 0.33.0+own
-          env: {VLLM_DSPARK_TRACE: 1}
-          own: {env: [VLLM_DSPARK_TRACE]}
-    """
+    """Settings that only a custom build or a newer engine can have are reported once."""
     if flags.is_covered or flags.is_between:
         return
     faults = [fault for number in (*_OF_OTHERS, *_WARNINGS) for fault in flags.of(number)]
@@ -78,26 +59,7 @@ def _is_newer(flags: CheckedFlags) -> bool:
 
 @rule("SG631", Severity.WARNING)
 def fault_by_both_neighbours(flags: CheckedFlags) -> Iterator[Fault]:
-    """A flag or variable of a version without a catalog exists in the version before or after it.
-
-    This covers SG632 to SG645 for a version between two with a catalog: whatever either of them
-    accepts is right. A flag that is abbreviated or given twice is reported for every version
-    without a catalog.
-
-    Bad:
-        engine:
-          version: 0.26.1
-          image: example.org/vllm:0.26.1
-          args:
-            max-num-batched-token: 16384
-
-    Good:
-        engine:
-          version: 0.26.1
-          image: example.org/vllm:0.26.1
-          args:
-            max-num-batched-tokens: 16384
-    """
+    """A flag of a version without a catalog exists in the version before or after it."""
     if not flags.is_covered:
         others = _OF_OTHERS if flags.is_between else ()
         for number in (*_OF_KNOWN_FLAGS, *others):

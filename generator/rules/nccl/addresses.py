@@ -18,29 +18,7 @@ _OUT = "remove it: NCCL takes IPv4 and finds each port's address by itself"
 def addresses_out_of_range(
     engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """`NCCL_IB_ADDR_RANGE` covers all addresses of the fabric.
-
-    It is a single range for all ports that RDMA uses. On a port without an address in it, NCCL
-    finds no GID, and the connection fails.
-
-    Source: NCCL, `ncclIbGetGidIndex` (src/transport/net_ib/connect.cc).
-
-    Bad:
-        topology:
-          subnet_pool: 10.100.0.0/16
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_IB_ADDR_RANGE: 10.100.0.0/24
-
-    Good:
-        topology:
-          subnet_pool: 10.100.0.0/16
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_IB_ADDR_RANGE: 10.100.0.0/16
-    """
+    """`NCCL_IB_ADDR_RANGE` covers all addresses of the fabric."""
     name = "NCCL_IB_ADDR_RANGE"
     for values in engine.environment.together((name, HCAS)):
         if not (value := values.get(name)):
@@ -70,29 +48,7 @@ def addresses_out_of_range(
 def prefix_of_another_length(
     engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring, `NCCL_IB_SUBNET_PREFIX_LEN` is the prefix length of the ring's subnets.
-
-    NCCL uses it to tell its ports apart: with a shorter one, several subnets become one, and it may
-    choose a port that leads to another node.
-
-    Source: NCCL 2.30.7, src/transport/net_ib/connect.cc.
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_IB_SUBNET_PREFIX_LEN: 16
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_IB_SUBNET_PREFIX_LEN: 24
-    """
+    """On a ring, `NCCL_IB_SUBNET_PREFIX_LEN` is the prefix length of the ring's subnets."""
     name = "NCCL_IB_SUBNET_PREFIX_LEN"
     if TOPOLOGIES[topology.kind].reaches_all:
         return
@@ -110,29 +66,7 @@ def prefix_of_another_length(
 
 @rule("SG424", suppressed_by="SG410 SG411 SG412 SG413")
 def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
-    """On a ring, NCCL picks the port by the peer's subnet.
-
-    Without `NCCL_IB_SUBNET_AWARE_ROUTING` it picks any port, but only one of the two leads to the
-    peer. A patched build may choose ports in its own way.
-
-    Source: NCCL 2.30.7, src/transport/net_ib/connect.cc.
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_IB_SUBNET_AWARE_ROUTING: 0
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_IB_SUBNET_AWARE_ROUTING: 1
-    """
+    """On a ring, NCCL picks the port by the peer's subnet."""
     name = "NCCL_IB_SUBNET_AWARE_ROUTING"
     if TOPOLOGIES[topology.kind].reaches_all or engine.nccl_patched:
         return
@@ -150,25 +84,7 @@ def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterato
 def unsupported_address_family(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """The fabric uses IPv4.
-
-    Its interfaces have no IPv6 address, not even a link-local one, so NCCL would find no GID of
-    that family, and no address for its sockets.
-
-    Source: NCCL, "Environment Variables" (`NCCL_IB_ADDR_FAMILY`, `NCCL_SOCKET_FAMILY`).
-
-    Bad:
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_IB_ADDR_FAMILY: AF_INET6
-
-    Good:
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_IB_ADDR_FAMILY: AF_INET
-    """
+    """The fabric uses IPv4."""
     if not fabric.cables:
         return
     names = ["NCCL_IB_ADDR_FAMILY"]

@@ -109,24 +109,7 @@ def _hardware_names(variable: str) -> set[str]:
 def name_without_address(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Iterator[Fault]:
-    """A named interface or RoCE device has an address on every node.
-
-    Otherwise NCCL finds no device, or one with only a link-local GID, and hangs or fails at
-    `ibv_modify_qp`. DGX OS names devices after their location: rocep1s0f0, never mlx5_0, and
-    enP2p1s0f0np0 with a capital P.
-
-    Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering"; NCCL, src/transport/net_ib/init.cc.
-
-    Bad:
-        engine:
-          env:
-            NCCL_IB_HCA: mlx5_0
-
-    Good:
-        engine:
-          env:
-            NCCL_DEBUG: INFO
-    """
+    """A named interface or RoCE device has an address on every node."""
     all_names = _all_names(nodes, fabric)
     reported: set[KeyPath] = set()
     for named in _listed_names(engine, INTERFACES):
@@ -197,22 +180,7 @@ def _who(lacking: Sequence[str], count: int) -> str:
 def ambiguous_prefix(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
 ) -> Iterator[Fault]:
-    """A name for NCCL is exact, or the prefix of only one name.
-
-    Without a leading `=`, NCCL takes every interface or device whose name begins with it.
-
-    Source: NCCL, `matchIfList` (src/misc/utils.cc).
-
-    Bad:
-        engine:
-          env:
-            NCCL_IB_HCA: rocep1s0f
-
-    Good:
-        engine:
-          env:
-            NCCL_IB_HCA: =rocep1s0f0:1,roceP2p1s0f0:1
-    """
+    """A name for NCCL is exact, or the prefix of only one name."""
     own = _all_names(nodes, fabric)
     for named in _listed_names(engine, (HCAS, "NCCL_SOCKET_IFNAME")):
         found = _matching(named, _known(named, named.of(own)))
@@ -225,25 +193,7 @@ def ambiguous_prefix(
 
 @rule("SG416", suppressed_by="SG413")
 def fabric_disabled(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
-    """NCCL uses the fabric if there is one.
-
-    Without RoCE it uses sockets: about 2 GB/s instead of about 24 were measured. DGX OS ships an
-    /etc/nccl.conf that has this effect; sparkgen replaces it. A separate network plugin, which
-    `NCCL_NET` names, does not use NCCL's RoCE.
-
-    Source: NCCL, src/transport/net_ib/init.cc (`NCCL_IB_DISABLE`) and src/plugin/net.cc
-    (`NCCL_NET`).
-
-    Bad:
-        engine:
-          env:
-            NCCL_IB_DISABLE: 1
-
-    Good:
-        engine:
-          env:
-            NCCL_IB_DISABLE: 0
-    """
+    """NCCL uses the fabric if there is one."""
     if not fabric.cables:
         return
     off = {"NCCL_IB_DISABLE": ("1", "0"), "NCCL_NET": ("socket", "IB")}
@@ -264,26 +214,7 @@ def fabric_disabled(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
 def fabric_socket_on_a_ring(
     engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring, sockets use the management network.
-
-    Each fabric interface of a ring reaches only one peer, but bootstrap must reach all of them.
-
-    Source: NVIDIA, dgx-spark-playbooks, connect-three-sparks.
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          env:
-            GLOO_SOCKET_IFNAME: enp1s0f0np0
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          env:
-            GLOO_SOCKET_IFNAME: enP7s7
-    """
+    """On a ring, sockets use the management network."""
     if TOPOLOGIES[topology.kind].reaches_all:
         return
     all_names = _all_names(nodes, fabric)

@@ -24,47 +24,14 @@ from generator.sitefile.declaration import DeclaredEngine
 
 @rule("SG410", depends_on="version")
 def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
-    """The NCCL in the image reads each of its variables.
-
-    NCCL silently ignores unknown variables. What only a custom build reads is named in
-    'engine.own.env'.
-
-    Source: the names that NCCL's own code reads (schemas/nccl-parameters.tsv).
-
-    Bad:
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_IB_TOS: 106
-
-    Good:
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_IB_TC: 106
-    """
+    """The NCCL in the image reads each of its variables."""
     if _is_covered(engine):
         yield from _unknown(engine, f"NCCL {engine.nccl} has no", is_harmless=False)
 
 
 @rule("SG411", Severity.WARNING, depends_on="version")
 def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Some release of NCCL is known to read each of its variables.
-
-    This is SG410 for an image whose NCCL is unknown, patched, or newer than 2.32.3. A patched build
-    has names of its own, so for one only apparent misspellings are reported. NCCL_TIMEOUT, which
-    guides copy from each other and nothing reads, is reported in any case.
-
-    Bad:
-        engine:
-          env:
-            NCCL_IB_HCAS: =rocep1s0f0:1
-
-    Good:
-        engine:
-          env:
-            NCCL_DEBUG: INFO
-    """
+    """Some release of NCCL is known to read each of its variables."""
     which = f"no NCCL up to {_written(LATEST)} has the"
     if _is_covered(engine):
         yield from _unknown(engine, which, is_harmless=True)
@@ -84,22 +51,7 @@ def _known(engine: DeclaredEngine) -> Iterator[tuple[Variable, Parameter]]:
 
 @rule("SG412", unless="SG401", depends_on="version")
 def variable_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
-    """No variable is one that only an earlier or later release of NCCL reads.
-
-    Source: the names that NCCL's own code reads (schemas/nccl-parameters.tsv).
-
-    Bad:
-        engine:
-          nccl: 2.26.2
-          env:
-            NCCL_ALLGATHERV_ENABLE: 1
-
-    Good:
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_ALLGATHERV_ENABLE: 1
-    """
+    """No variable is one that only an earlier or later release of NCCL reads."""
     if engine.nccl is None or not _is_covered(engine):
         return
     held = release(engine.nccl)

@@ -21,33 +21,7 @@ _TRIANGLE = 3
 def connections_across_a_ring(
     engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring of four or more, NCCL connects only neighbors.
-
-    Trees lead across the ring, and NCCL connects them at startup, whatever `NCCL_ALGO` says, unless
-    it manages memory through cuMem and connects at run time. PAT leads across the ring, too:
-    `^Tree` still allows it, `^Tree,PAT` does not. A patched build that connects no trees may not
-    need cuMem and connections at run time.
-
-    Source: NCCL 2.30.7, src/init.cc (`runtimeConn`) and src/graph/tuning.cc; measured with 2.28.9.
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          parallel: {tensor: 4}
-          env:
-            NCCL_CUMEM_ENABLE: 0
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          parallel: {tensor: 4}
-          env:
-            NCCL_CUMEM_ENABLE: 1
-    """
+    """On a ring of four or more, NCCL connects only neighbors."""
     needed = connections(fabric, topology.rdma_halves).settings
     for values in engine.environment.together((*needed, _PAT)):
         for name in needed:
@@ -79,36 +53,7 @@ def _is_ring_alone(value: str, values: Values) -> bool:
 def unmerged_ports_of_a_ring(
     engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring, ports that are not merged have uniform cables and a matching `NCCL_CROSS_NIC`.
-
-    With unmerged ports, NCCL does not pick a port by the peer's subnet. It sends through the port
-    on which it receives, which is right if each cable joins p0 and p1; with `NCCL_CROSS_NIC: 1` it
-    sends through the other one, which is right if each cable joins the same port of both nodes.
-    With merged ports, any cabling is right. On three nodes, which are all neighbors, cables from p0
-    to p1 are right either way. A patched build may choose ports in its own way.
-
-    Source: NCCL 2.30.7, src/transport/net_ib/connect.cc and src/graph/search.cc; three nodes with
-    `NCCL_CROSS_NIC: 1` run in mfellner/sparkrun-recipes and are sparkrun's default.
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          parallel: {tensor: 4}
-          env:
-            NCCL_IB_MERGE_NICS: 0
-            NCCL_CROSS_NIC: 1
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          parallel: {tensor: 4}
-          env:
-            NCCL_CROSS_NIC: 1
-    """
+    """On a ring, ports that are not merged have uniform cables and a matching `NCCL_CROSS_NIC`."""
     if TOPOLOGIES[topology.kind].reaches_all or engine.nccl_patched:
         return
     ports = {cable.a.port == cable.b.port for cable in fabric.cables if isinstance(cable.b, Port)}
@@ -128,25 +73,7 @@ def unmerged_ports_of_a_ring(
 
 @rule("SG433", Severity.WARNING, suppressed_by=_INVALID_SETTINGS)
 def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
-    """In a container, NCCL is not set to manage host memory through cuMem.
-
-    That requires NUMA, which Docker denies to a container without the capability SYS_NICE, and
-    sparkgen's has none. Nothing is lost: with one rank per node, no memory is shared.
-
-    Source: NCCL, "Runtime and MPI issues" (cuMem host allocations).
-
-    Bad:
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_CUMEM_HOST_ENABLE: 1
-
-    Good:
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_CUMEM_HOST_ENABLE: 0
-    """
+    """In a container, NCCL is not set to manage host memory through cuMem."""
     name = "NCCL_CUMEM_HOST_ENABLE"
     for variable in engine.environment.of(name):
         if variable.value == "1":
@@ -162,29 +89,7 @@ def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
 def files_that_steer_nccl(
     engine: DeclaredEngine, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
-    """On a ring of four or more, no file or plugin controls what NCCL connects.
-
-    A tuner may choose trees, and a graph or topology file another order of ports: both lead to
-    nodes that no cable reaches. Rings in use elsewhere have none of these.
-
-    Source: NCCL, `NCCL_TUNER_PLUGIN`, `NCCL_GRAPH_FILE` and `NCCL_TOPO_FILE`.
-
-    Bad:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          parallel: {tensor: 4}
-          env:
-            NCCL_GRAPH_FILE: /usr/share/nccl/graph.xml
-
-    Good:
-        topology:
-          kind: ring
-        engine:
-          nccl: 2.30.7
-          parallel: {tensor: 4}
-    """
+    """On a ring of four or more, no file or plugin controls what NCCL connects."""
     if not connections(fabric, topology.rdma_halves).have_strangers:
         return
     for variable in (each for name in _STEERING for each in engine.environment.of(name)):

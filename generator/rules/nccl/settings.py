@@ -19,23 +19,7 @@ _FINDS_GIDS = (2, 21)
 
 @rule("SG418", Severity.WARNING, suppressed_by="SG410 SG411 SG412 SG413")
 def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Nothing is set for GPUDirect RDMA, which GB10 does not support.
-
-    None of nvidia-peermem, dma-buf and GDRCopy works: PCIe devices can't access GPU memory
-    coherently. NCCL logs "GPU Direct RDMA Disabled" and continues, as it should.
-
-    Source: NVIDIA, forums.developer.nvidia.com/t/348787.
-
-    Bad:
-        engine:
-          env:
-            NCCL_NET_GDR_LEVEL: 5
-
-    Good:
-        engine:
-          env:
-            NCCL_DEBUG: INFO
-    """
+    """Nothing is set for GPUDirect RDMA, which GB10 does not support."""
     for variable in engine.environment:
         if variable.name.startswith("NCCL_") and re.fullmatch(_GPU_DIRECT, variable.name):
             yield Fault(
@@ -49,24 +33,7 @@ def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG419", Severity.WARNING, suppressed_by="SG410 SG411 SG412 SG413")
 def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
-    """The GID index is left to NCCL.
-
-    The index of an address in a device's GID table differs between devices and nodes, and changes
-    when netplan is applied again. Since 2.21, NCCL finds the right one by family and RoCE version.
-    An index next to the range of the fabric's addresses is taken to be deliberate.
-
-    Source: NCCL, `ncclIbGetGidIndex` (src/transport/net_ib/connect.cc).
-
-    Bad:
-        engine:
-          env:
-            NCCL_IB_GID_INDEX: 3
-
-    Good:
-        engine:
-          env:
-            NCCL_IB_ADDR_RANGE: 10.100.0.0/16
-    """
+    """The GID index is left to NCCL."""
     name, given = "NCCL_IB_GID_INDEX", "NCCL_IB_ADDR_RANGE"
     for values in engine.environment.together((name, given, HCAS)):
         value = values.get(name, "-1")
@@ -111,27 +78,7 @@ def _holds(text: str, addresses: IPv4Network | None) -> bool:
 
 @rule("SG420", Severity.NOTE, suppressed_by="SG413 SG432")
 def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
-    """Since NCCL 2.30.7, ports stay merged.
-
-    The listener offers the GIDs of merged ports, and a peer picks one by subnet. Unmerged, it
-    offers only one, which may belong to the port that leads to another node; SG432 reports where it
-    does. Wherever unmerged ports work, merged ones do too. Older forks for rings needed them
-    unmerged, as some patched builds still do.
-
-    Source: NCCL, src/transport/net_ib/connect.cc.
-
-    Bad:
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_IB_MERGE_NICS: 0
-
-    Good:
-        engine:
-          nccl: 2.30.7
-          env:
-            NCCL_IB_MERGE_NICS: 1
-    """
+    """Since NCCL 2.30.7, ports stay merged."""
     is_stock = engine.nccl and not engine.nccl_patched
     for merged in engine.environment.of("NCCL_IB_MERGE_NICS"):
         if is_stock and merged.value == "0" and release_of(engine) >= SUBNET_AWARE_NCCL:

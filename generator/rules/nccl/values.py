@@ -76,24 +76,7 @@ _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @rule("SG413", suppressed_by="SG410 SG411 SG412")
 def value_of_a_variable(engine: DeclaredEngine) -> Iterator[Fault]:
-    """An NCCL variable has a value that NCCL accepts.
-
-    Other values are truncated, read as something else, or cause a failure when nodes connect. Whole
-    numbers are read with `strtoll` and base 0: `010` is 8, `4M` is 4, and `true` is 0.
-
-    Source: NCCL, src/misc/param.cc, src/misc/utils.cc and src/transport/net_ib; a queue pair has 5
-    bits for the timeout and 3 for retries.
-
-    Bad:
-        engine:
-          env:
-            NCCL_IB_TIMEOUT: 1000
-
-    Good:
-        engine:
-          env:
-            NCCL_IB_TIMEOUT: 22
-    """
+    """An NCCL variable has a value that NCCL accepts."""
     for variable in engine.environment:
         fault = _value_fault(variable.name, variable.value, engine)
         if fault:
@@ -112,24 +95,7 @@ _BOUNDS = (
 
 @rule("SG440", Severity.WARNING, suppressed_by="SG413")
 def crossed_bounds(engine: DeclaredEngine) -> Iterator[Fault]:
-    """A minimum is no larger than its maximum.
-
-    NCCL silently applies one after the other, and the result is neither.
-
-    Source: NCCL, src/graph/connect.cc, `ncclMinNchannels` and `ncclMaxNchannels`.
-
-    Bad:
-        engine:
-          env:
-            NCCL_MIN_NCHANNELS: 40
-            NCCL_MAX_NCHANNELS: 8
-
-    Good:
-        engine:
-          env:
-            NCCL_MIN_NCHANNELS: 4
-            NCCL_MAX_NCHANNELS: 8
-    """
+    """A minimum is no larger than its maximum."""
     for low, high in _BOUNDS:
         for values in engine.environment.together((low, high)):
             least, most = values.get(low), values.get(high)
