@@ -255,7 +255,8 @@ def twice_nested(faults: Faults) -> Found:
         inner = value_at(around[0] if isinstance(around, list) else around, path[-1:])
         if len(path) > 1 and path[-1] == path[-2] and isinstance(inner, dict | list):
             message = f"'{path[-1]}' is written twice, one below the other"
-            finding = _finding("SG101", message, f"remove one '{path[-1]}:'", path)
+            place = (*path[:-1], 0, path[-1]) if isinstance(around, list) else path
+            finding = _finding("SG101", message, f"remove one '{path[-1]}:'", place)
             yield finding, (Replace(path[:-1], inner),)
 
 

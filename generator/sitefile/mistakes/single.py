@@ -96,6 +96,8 @@ def _unknown_key(fault: Fault, path: KeyPath, siblings: Collection[str]) -> Find
     # A key that is already present can't be meant, unless nothing else is close.
     known = [name for name in every if name not in siblings]
     is_known = bool(other_words.meant(key, known) or misspelt(key, all_nearest(key, known)))
+    # What is in it says more than another tool's name for something else.
+    is_known = is_known or bool(_holding(path, known, fault.value))
     if (other := other_words.of(key, path[:-1])) and not is_known:
         return reading_error(
             other.rule,
