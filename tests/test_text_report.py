@@ -46,7 +46,7 @@ def site(tmp_path: Path) -> Site:
     """Write a site that has no findings, except for the replacements made in it."""
 
     def write(name: str = "lab", changes: dict[str, str] | None = None) -> Path:
-        text = (ROOT / "sites/pair-chatbot.yaml").read_text()
+        text, _, _ = (ROOT / "sites/pair-chatbot.yaml").read_text().partition("\nwaivers:")
         # A key alone brings a note.
         plain = {"name: pair-chatbot": f"name: {name}", "  secrets: [VLLM_API_KEY]\n": ""}
         for old, new in {**plain, **(changes or {})}.items():

@@ -36,7 +36,7 @@ def html(value: str) -> str:
     """A line of Markdown as HTML: its code, its strong words and its links."""
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", xml(value))
     text = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
-    text = re.sub(r"\[([^]]+)\]\((https?://[^)\s]+|[\w./#-]+)\)", r'<a href="\2">\1</a>', text)
+    text = re.sub(r"\[([^][]+)\]\((https?://[^)\s]+|[\w./#-]+)\)", r'<a href="\2">\1</a>', text)
     return re.sub(r"\\(&\w+;|[\\`*_\[\]|#{}])", r"\1", text)
 
 

@@ -376,6 +376,9 @@ def _syntax(error: yaml.YAMLError, text: str) -> Finding:
         return reading_error(
             "SG002", "a tab where YAML wants spaces", span=point, help="indent with spaces"
         )
+    # libyaml's own limit, which it finds while it looks ahead for the end of a key.
+    if "nesting depth" in problem:
+        return reading_error("SG007", _TOO_DEEP, span=point, help=_TOO_MUCH)
     if "another document" in problem:
         return reading_error(
             "SG005",
