@@ -31,6 +31,7 @@ def inspected(container: Container) -> dict[str, Any]:
             "Privileged": container.privileged,
             "NetworkMode": container.network,
             "IpcMode": container.ipc,
+            "PidMode": "",
             "ShmSize": container.shm,
             "Memory": 0,
             "Init": None,
