@@ -43,12 +43,15 @@ _EXAMPLES = {
     "model.kv_offload.buffer_gib": "single",
     "model.kv_offload.connector": "single",
 }
+_JOB = {"name": "finetune", "launcher": "torchrun", "command": "train.py"}
 _BESIDE: Mapping[str, Mapping[str, Any]] = {
     "engine.ports.ray": {"engine.launcher": "ray"},
     "engine.ports.dashboard": {"engine.launcher": "ray"},
     "engine.ports.data_parallel_rpc": {"engine.parallel": {"data": 3}},
     "engine.files.writable": {"engine.files": [{"path": "/srv/state"}]},
     "engine.nccl.patched": {"engine.nccl": {"version": "2.30.7"}},
+    "jobs.stops": {"jobs": [_JOB]},
+    "jobs.files.writable": {"jobs": [_JOB | {"files": [{"path": "/srv/data"}]}]},
     "model.kv_offload.buffer_gib": {"model.kv_offload": {"path": "/srv/kv", "gib": 200}},
     "model.kv_offload.connector": {"model.kv_offload": {"path": "/srv/kv", "gib": 200}},
     "services.gateway.port": {"services.gateway": {"node": "spark1"}},
