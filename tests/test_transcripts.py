@@ -179,7 +179,7 @@ CASES = {
             "topology.mtu": None,
         },
         ["SG847", "SG847"],
-        [],
+        ["SG894"],
     ),
     "a ring with the way out over Wi-Fi": Case(
         Machine(
@@ -247,7 +247,7 @@ CASES = {
             "engine.secrets": ["HF_TOKEN"],
         },
         ["SG701"],
-        None,
+        [],
     ),
     "a unit with docker run": Case(
         Machine(
