@@ -1054,7 +1054,7 @@ FAULTS = (
     ),
     Fault(
         "sshd",
-        "maxauthtries 20, not 4, x11forwarding yes, not no",
+        "maxauthtries 20, not 3, x11forwarding yes, not no",
         "remove it from /etc/ssh/sshd_config.d/10-cloud.conf, then: sudo systemctl reload ssh",
         writes("etc/ssh/sshd_config.d/10-cloud.conf", "MaxAuthTries 20\nX11Forwarding yes\n"),
         SERVICES,
