@@ -248,6 +248,14 @@ def test_all_mistakes_are_reported_at_once() -> None:
     ]
 
 
+# A section in place of a list, and what a catalog of an image was once known by.
+LOST_HEAD = "version: 1\nname: lab\nnodes:\n  name: spark1\n  tensor: 2\n  type: x\n"
+MARKED = (
+    "version: 1\nname: lab\nnodes: [{name: a}]\nengine:\n  name: vllm\n  version: 0.33#.0\n"
+    "  image: a/b:1\n  block-size: 16\n"
+)
+
+
 @pytest.mark.parametrize("raw", ["- a\n", "text\n", "17\n", "---\n", "~\n"])
 def test_file_that_is_no_mapping_is_one_finding(raw: str) -> None:
     assert [finding.rule for finding in read_site("site.yaml", raw.encode()).findings] == ["SG103"]
@@ -255,8 +263,17 @@ def test_file_that_is_no_mapping_is_one_finding(raw: str) -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    ["a: " + "x" * 100_000, "nodes: " + "[" * 30 + "]" * 30, "{? : }", "1: 2", "~: ~", "'': ''"],
-    ids=["long", "nested", "nothing", "number", "null", "empty"],
+    [
+        "a: " + "x" * 100_000,
+        "nodes: " + "[" * 30 + "]" * 30,
+        "{? : }",
+        "1: 2",
+        "~: ~",
+        "'': ''",
+        LOST_HEAD,
+        MARKED,
+    ],
+    ids=["long", "nested", "nothing", "number", "null", "empty", "head", "mark"],
 )
 def test_strange_file_only_has_findings(raw: str) -> None:
     found = read_site("site.yaml", raw.encode())

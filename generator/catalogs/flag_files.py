@@ -35,7 +35,7 @@ def neighbours(program: str, version: str) -> tuple[str, ...]:
     versions before and after it; beyond all of them, the oldest or the newest one; none if there
     are no catalogs.
     """
-    if _MARK in version:
+    if (program, version) in _added:
         return (version,)
     known = versions(program)
     public = parsed(version).public
@@ -48,7 +48,7 @@ def neighbours(program: str, version: str) -> tuple[str, ...]:
 
 def is_covered(program: str, version: str) -> bool:
     """Whether the version itself has a catalog."""
-    if _MARK in version:
+    if (program, version) in _added:
         return True
     return any(parsed(other) == parsed(version) for other in versions(program))
 
@@ -56,7 +56,9 @@ def is_covered(program: str, version: str) -> bool:
 def is_between(program: str, version: str) -> bool:
     """Whether it is a release between two versions with catalogs, and not a custom build."""
     return (
-        _MARK not in version and not parsed(version).local and len(neighbours(program, version)) > 1
+        (program, version) not in _added
+        and not parsed(version).local
+        and len(neighbours(program, version)) > 1
     )
 
 

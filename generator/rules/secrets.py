@@ -96,9 +96,9 @@ def _variable(document: Document, path: KeyPath) -> str:
 
 
 def _engine(document: Document, path: KeyPath) -> Mapping[str, Any]:
-    """The engine section that contains a path."""
-    own: Mapping[str, Any] = value_at(document.data, path[: path.index("engine") + 1])
-    return own
+    """The engine section that contains a path; empty if it is no mapping."""
+    own = value_at(document.data, path[: path.index("engine") + 1])
+    return own if isinstance(own, Mapping) else {}
 
 
 def _api_key(engine: Mapping[str, Any]) -> str:

@@ -27,8 +27,14 @@ def types_of(rules: Mapping[str, Any]) -> tuple[str, ...]:
 
 def rules_of_key(rules: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """The rules of a key in a mapping."""
-    known: Mapping[str, Any] = rules.get("schema", {}).get(key) or rules.get("valuesrules", {})
+    known: Mapping[str, Any] = keys_of(rules).get(key) or rules.get("valuesrules", {})
     return known
+
+
+def keys_of(rules: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The rules of each key in a mapping; none in a list, whose schema is that of its entries."""
+    inner: Mapping[str, Any] = rules.get("schema", {})
+    return inner if isinstance(inner.get("type", {}), dict) else {}
 
 
 def section_of(key: str, place: KeyPath) -> str:
@@ -122,7 +128,7 @@ def rules_at(path: KeyPath) -> Mapping[str, Any]:
 
 def keys_at(path: KeyPath) -> list[str]:
     """The keys that the schema defines at a place."""
-    return list(rules_at(path).get("schema", {}))
+    return list(keys_of(rules_at(path)))
 
 
 def example_of(path: KeyPath) -> str:

@@ -1,7 +1,7 @@
 """Keys and blocks in the wrong place: under another key, in no section, or without a dash."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -22,7 +22,14 @@ from generator.diagnostics import (
     reading_error,
     renamings,
 )
-from generator.sitefile.key_rules import keys_at, place_name, rules_at, section_of, types_of
+from generator.sitefile.key_rules import (
+    keys_at,
+    keys_of,
+    place_name,
+    rules_at,
+    section_of,
+    types_of,
+)
 from generator.sitefile.mistakes import other_words
 from generator.sitefile.mistakes.faults import Fault, Faults, typed_at
 from generator.sitefile.mistakes.slips import is_content, width
@@ -123,11 +130,10 @@ def _by_mapping(faults: Faults) -> dict[KeyPath, list[str]]:
     return found
 
 
-def _entry_keys(path: KeyPath) -> dict[str, Any]:
+def _entry_keys(path: KeyPath) -> Mapping[str, Any]:
     """The rules of the keys in a mapping, or in a list's entries."""
     rules = rules_at((*path, 0)) if "list" in types_of(rules_at(path)) else rules_at(path)
-    inner: dict[str, Any] = rules.get("schema", {})
-    return inner if "type" not in inner or isinstance(inner["type"], dict) else {}
+    return keys_of(rules)
 
 
 def _belongs(key: str, head: KeyPath, faults: Faults, value: Any = None) -> bool:
