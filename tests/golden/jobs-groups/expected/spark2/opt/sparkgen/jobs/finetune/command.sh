@@ -11,7 +11,7 @@ options=(
   --ulimit stack=67108864:67108864
   --ulimit nofile=1048576:1048576
   --device /dev/infiniband
-  --mount 'type=bind,source=/opt/sparkgen/files/config.yaml,target=/work/config.yaml,readonly'
+  --mount 'type=bind,source=/opt/sparkgen/files/config.yaml,target=/recipe/config.yaml,readonly'
   --mount 'type=bind,source=/srv/out,target=/out'
 )
 rank=(
@@ -22,7 +22,7 @@ rank=(
   --master-addr=10.100.0.11
   --master-port=29600
   --max-restarts=0
-  --module torchtune.recipes --config /work/config.yaml
+  --module torchtune.recipes --config /recipe/config.yaml
 )
 needed=(/opt/sparkgen/files/config.yaml /srv/out)
 stopped=(sparkgen-engine-chat.service)
