@@ -6,3 +6,9 @@ PACKAGE = Path(__file__).parent
 ROOT = PACKAGE if (PACKAGE / "schemas").is_dir() else PACKAGE.parent
 SCHEMAS = ROOT / "schemas"
 TEMPLATES = ROOT / "templates"
+
+
+def rows(name: str) -> list[list[str]]:
+    """The rows of `schemas/NAME.tsv`, below its comments and the names of its columns."""
+    lines = (SCHEMAS / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("#")][1:]

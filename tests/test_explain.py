@@ -27,7 +27,7 @@ from generator.reports.explain import (
     retired,
 )
 from generator.resources import ROOT, SCHEMAS
-from generator.rules.registry import REPEATED, RULES
+from generator.rules.registry import REPEATED, RULES, documented
 from generator.sitefile.lint import lint
 
 EXPLAINED = explanations()
@@ -216,6 +216,7 @@ def test_listed_rules_have_no_examples() -> None:
 
 def test_ids_are_unique() -> None:
     assert sorted(REPEATED) == [], "two rules have this id: take one that is free"
+    assert not RULES.keys() & documented().keys()
     assert not retired().keys() & EXPLAINED.keys(), "the id of a retired rule is never used again"
     titles = [known.title for known in EXPLAINED.values()]
     assert len(titles) == len(set(titles))

@@ -16,7 +16,7 @@ from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, End, Ended, Found, Item, Word
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
-from generator.resources import SCHEMAS
+from generator.resources import rows
 
 _ENTRY = re.compile(r"(?m)^[ \t]*([A-Za-z][\w-]*)[ \t]*=[ \t]*((?:.*\\\n)*.*)$")
 _SECTION = re.compile(r"(?m)^\[([A-Za-z0-9-]+)\][ \t]*$")
@@ -170,10 +170,7 @@ _Row = tuple[str, re.Pattern[str], re.Pattern[str], End, str]
 def _table() -> tuple[_Row, ...]:
     """What keys mean to sparkgen: the kind of file, patterns of a key and a value, and the end."""
     ends = {"default": End.DEFAULT, "other": End.OTHER, "lost": End.LOST}
-    rows: list[_Row] = []
-    for line in (SCHEMAS / "adoption.tsv").read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            kind, what, value, end, why = line.split("\t")
-            patterns = re.compile(what, re.DOTALL), re.compile(value, re.DOTALL)
-            rows.append((kind, *patterns, ends[end], why))
-    return tuple(rows)
+    return tuple(
+        (kind, re.compile(what, re.DOTALL), re.compile(value, re.DOTALL), ends[end], why)
+        for kind, what, value, end, why in rows("adoption")
+    )

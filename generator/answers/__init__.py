@@ -17,7 +17,7 @@ from generator.engines import ENGINES
 from generator.fit.assessment import NodeMemory
 from generator.fit.formulas import GIB
 from generator.records import record
-from generator.rules.answers import found
+from generator.rules.registry import documented
 from generator.site import Member, Part, Site
 from generator.site.complete import CompleteDeclaration, CompletePart
 from generator.sitefile.lock import Lock, LockedAnswer
@@ -202,7 +202,7 @@ def unasked(known: Iterable[Rank], lock: Lock | None) -> Iterator[Finding]:
         now = [r for r in of_part if not r.status and (r.part.group, r.member.name) in before]
         if now:
             nodes = listed((rank.member.name for rank in now), "and")
-            yield found(
+            yield _finding(
                 "SG873",
                 f"the engine was asked before, but not yet about these settings on {nodes}",
                 (*now[0].part.written, "engine"),
@@ -230,7 +230,7 @@ def judged(declared: CompleteDeclaration, known: Sequence[Rank]) -> Iterator[Fin
                 path = (*rank.part.written, *_place(stage, places[rank.part.group]))
                 where = f", {stage.where}" if stage.where else ""
                 asked = f"asked on {rank.name} about its {stage.name}{where}"
-                yield found("SG870", stage.message, path, asked)
+                yield _finding("SG870", stage.message, path, asked)
         yield from _weights(rank)
     for _, of_part in groupby(known, lambda rank: rank.part.group):
         yield from _differing(list(of_part))
@@ -264,7 +264,7 @@ def _weights(rank: Rank) -> Iterator[Finding]:
     theirs, ours = size / GIB, rank.memory.weights_gib
     if abs(theirs - ours) > _OFF * theirs:
         message = f"{rank.name} holds {theirs:.1f} GiB of weights by the engine, not {ours:.1f}"
-        yield found("SG872", message, (*rank.part.written, "model"))
+        yield _finding("SG872", message, (*rank.part.written, "model"))
 
 
 def _differing(of_part: Sequence[Rank]) -> Iterator[Finding]:
@@ -285,7 +285,9 @@ def _differing(of_part: Sequence[Rank]) -> Iterator[Finding]:
 
 def _different(name: str, values: Mapping[str, Any], rank: Rank) -> Finding:
     listed = ", ".join(f"{value} on {node}" for node, value in values.items())
-    return found("SG871", f"the ranks differ in {name}: {listed}", (*rank.part.written, "engine"))
+    return _finding(
+        "SG871", f"the ranks differ in {name}: {listed}", (*rank.part.written, "engine")
+    )
 
 
 def line(rank: Rank) -> str:
@@ -306,6 +308,10 @@ def line(rank: Rank) -> str:
     if isinstance(blocks, int):
         parts.append(f"KV cache of up to {blocks} blocks")
     return "; ".join(parts)
+
+
+def _finding(rule: str, message: str, path: KeyPath, help_text: str = "") -> Finding:
+    return Finding(rule, documented()[rule].severity, message, path, help=help_text)
 
 
 def superseded(findings: Sequence[Finding], known: Sequence[Rank]) -> list[Finding]:

@@ -20,8 +20,7 @@ from generator.catalogs.commands import marks
 from generator.diagnostics import Severity, listed
 from generator.hardware import FABRIC_HALVES, HALVES, PORTS, Half
 from generator.reports.remarks import Place, Remark
-from generator.rules import adopted as _documented  # noqa: F401 (registers its rules)
-from generator.rules.registry import DOCUMENTED
+from generator.rules.registry import documented
 from generator.sitefile.redaction import is_secret_key, is_secret_text
 
 _RESTARTS = ("always", "unless-stopped")
@@ -48,7 +47,7 @@ def remarks(adopted: Adoption) -> Iterator[Remark]:
 
 
 def _remark(rule: str, message: str, advice: str, word: Word) -> Remark:
-    severity = DOCUMENTED[rule][0] if rule in DOCUMENTED else Severity.WARNING
+    severity = documented()[rule].severity if rule in documented() else Severity.WARNING
     return Remark(rule, severity, message, advice, Place(word.file, "", word.span))
 
 

@@ -16,7 +16,7 @@ from generator.catalogs.engines import ENGINE_TRAITS, names
 from generator.catalogs.versions import version
 from generator.diagnostics import all_nearest
 from generator.records import record
-from generator.resources import SCHEMAS
+from generator.resources import SCHEMAS, rows
 
 Facts = Mapping[str, Any]
 
@@ -112,11 +112,9 @@ def draft(source: str | None) -> Draft | None:
 @cache
 def drafts() -> tuple[Draft, ...]:
     """All drafts, of schemas/drafts.tsv."""
-    lines = (SCHEMAS / "drafts.tsv").read_text(encoding="utf-8").splitlines()
-    rows = [line.split("\t") for line in lines if not line.startswith("#")][1:]
     return tuple(
         Draft(id_, of, method, float(size), int(elements) if elements else None)
-        for id_, of, method, size, elements, _ in rows
+        for id_, of, method, size, elements, _ in rows("drafts")
     )
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from generator import diagnostics
 from generator.catalogs.versions import Release, release
 from generator.records import record
-from generator.resources import SCHEMAS
+from generator.resources import rows
 
 # The newest release that the catalog covers.
 LATEST: Release = (2, 32, 3)
@@ -153,9 +153,7 @@ def _current() -> list[Parameter]:
 
 @cache
 def _parameters() -> Mapping[str, Parameter]:
-    lines = (SCHEMAS / "nccl-parameters.tsv").read_text(encoding="utf-8").splitlines()
-    _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {
         name: Parameter(name, release(first), release(last), kind == "integer")
-        for name, first, last, kind, _ in rows
+        for name, first, last, kind, _ in rows("nccl-parameters")
     }

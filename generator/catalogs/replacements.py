@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from generator.records import record
-from generator.resources import SCHEMAS
+from generator.resources import rows
 
 
 @record
@@ -38,9 +38,7 @@ def replacement(program: str, name: str) -> Replacement | None:
 
 @cache
 def _replacements() -> Mapping[tuple[str, str], Replacement]:
-    lines = (SCHEMAS / "replaced.tsv").read_text("utf-8").splitlines()
-    _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {
         (program, name.replace("_", "-")): Replacement(gone, instead)
-        for program, name, gone, instead in rows
+        for program, name, gone, instead in rows("replaced")
     }

@@ -12,8 +12,7 @@ from generator.drift import between, engines, installed, interfaces, units
 from generator.drift.seen import Seen
 from generator.drift.uncaptured import uncaptured
 from generator.reports.remarks import Place, Remark
-from generator.rules import live as _documented  # noqa: F401 (registers its rules)
-from generator.rules.registry import DOCUMENTED
+from generator.rules.registry import documented
 from generator.site import Site
 from generator.sitefile.lock import Lock
 
@@ -75,7 +74,9 @@ def _strangers(site: Site, captures: Iterable[Capture]) -> Iterator[Remark]:
         if capture.node.lower() not in known:
             message = f"{capture.node} is not a node of {site.name}"
             advice = f"its nodes are {listed(sorted(known), 'and')}"
-            yield Remark("SG860", DOCUMENTED["SG860"][0], message, advice, Place(capture.archive))
+            yield Remark(
+                "SG860", documented()["SG860"].severity, message, advice, Place(capture.archive)
+            )
 
 
 def _node(site: Site, seen: Seen, lock: Lock | None) -> Iterator[Remark]:

@@ -9,7 +9,7 @@ from generator.diagnostics import listed
 from generator.drift.seen import Seen
 from generator.locking import commit_on, image_on
 from generator.reports.remarks import Place, Remark
-from generator.rules.registry import DOCUMENTED
+from generator.rules.registry import documented
 from generator.site import Part, Site
 from generator.site.complete import DEFAULT_REVISION
 
@@ -31,7 +31,7 @@ def between(site: Site, seen: Sequence[Seen]) -> Iterator[Remark]:
             message = f"{what} differs: {versions}"
             place = Place(seen[0].capture.archive)
             advice = "bring all nodes to the same: what one is updated to, the others wait for"
-            yield Remark("SG867", DOCUMENTED["SG867"][0], message, advice, place)
+            yield Remark("SG867", documented()["SG867"].severity, message, advice, place)
 
 
 def _contents(part: Part, seen: Seen) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from generator.bundle.tree import File
 from generator.capture import Capture
 from generator.records import record
 from generator.reports.remarks import Place, Remark
-from generator.rules.registry import DOCUMENTED
+from generator.rules.registry import documented
 from generator.site import Node, Site
 
 OWN = "files/etc/sparkgen/bundle/"
@@ -38,7 +38,7 @@ class Seen:
 
     def remark(self, rule: str, message: str, advice: str, path: str = "") -> Remark:
         """A remark about this node."""
-        severity = DOCUMENTED[rule][0]
+        severity = documented()[rule].severity
         place = Place(self.capture.place(path))
         return Remark(rule, severity, f"{self.node.name}: {message}", advice, place)
 

@@ -27,7 +27,7 @@ from generator.fit.formulas import GB, GIB
 from generator.models.architecture import known_checkpoint
 from generator.origin import Origin
 from generator.records import record
-from generator.resources import SCHEMAS
+from generator.resources import rows
 from generator.settings.values import number
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
@@ -82,9 +82,7 @@ class Beside:
 @cache
 def table() -> tuple[Row, ...]:
     """All rows."""
-    lines = (SCHEMAS / "memory.tsv").read_text("utf-8").splitlines()
-    _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
-    return tuple(Row(*row) for row in rows)
+    return tuple(Row(*row) for row in rows("memory"))
 
 
 def beside(model: DeclaredModel, engine: DeclaredEngine) -> tuple[Beside, ...]:

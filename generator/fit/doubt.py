@@ -9,7 +9,7 @@ from generator.fit.demand import Demand
 from generator.fit.formulas import GIB
 from generator.models.architecture import Shape
 from generator.records import record
-from generator.resources import SCHEMAS
+from generator.resources import rows
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 
@@ -29,9 +29,7 @@ class Doubt:
 @cache
 def _seen(engine: str) -> Doubt | None:
     """What was seen at published starts of an engine's releases, of schemas/reserves.tsv."""
-    text = (SCHEMAS / "reserves.tsv").read_text(encoding="utf-8")
-    for line in text.splitlines():
-        name, build, _, less, more = line.split("\t") if "\t" in line else ("",) * 5
+    for name, build, _, less, more in rows("reserves"):
         if (name, build) == (engine, "release"):
             return Doubt(float(less) * GIB, float(more) * GIB)
     return None

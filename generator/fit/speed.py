@@ -10,7 +10,7 @@ from functools import cache
 
 from generator.origin import Origin
 from generator.records import record
-from generator.resources import SCHEMAS
+from generator.resources import rows
 
 
 @record
@@ -26,9 +26,7 @@ class Speed:
 
 @cache
 def _rows() -> dict[tuple[str, ...], tuple[float, float, int]]:
-    lines = (SCHEMAS / "speeds.tsv").read_text(encoding="utf-8").splitlines()
-    rows = [line.split("\t") for line in lines if "\t" in line]
-    return {tuple(key): (float(a), float(b), int(n)) for *key, a, b, n in rows[1:]}
+    return {tuple(key): (float(a), float(b), int(n)) for *key, a, b, n in rows("speeds")}
 
 
 def decode(bandwidth: float | None, engine: str, ranks: int, drafts: str) -> Speed | None:

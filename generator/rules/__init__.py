@@ -14,41 +14,7 @@ from generator.fit import calibration as measurements
 from generator.fit.assessment import Fit, assess, on_other_nodes
 from generator.fit.calibration import Calibration, calibrated
 from generator.records import record, replace
-from generator.rules import (
-    advice,
-    advisories,
-    cabling,
-    compatibility,
-    container,
-    engine,
-    environment,
-    files,
-    flags,
-    gateway,
-    groups,
-    host_memory,
-    images,
-    jobs,
-    management,
-    memory,
-    model,
-    nccl,
-    network,
-    nodes,
-    offload,
-    ports,
-    requirements,
-    secrets,
-    security,
-    services,
-    serving,
-    sharing,
-    speculation,
-    startup,
-    switches,
-    variables,
-    venv,
-)
+from generator.rules.cabling import meant
 from generator.rules.flags.checking import CheckedFlags, check_flags
 from generator.rules.gateway import GatewayNode
 from generator.rules.listening import PortsOfNodes, ports_of_services
@@ -69,60 +35,18 @@ from generator.sitefile.declaration import Declaration, DeclaredGroup, DeclaredN
 from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document
 
-__all__ = ["MODULES", "RULES", "check"]
+__all__ = ["RULES", "check"]
 
-of_engines = [import_module(f"{__name__}.{module_name(engine)}") for engine in names()]
-# Each module registers its rules when it is imported.
-MODULES = (
-    *(
-        nodes,
-        serving,
-        sharing,
-        cabling,
-        groups,
-        ports,
-        network,
-        environment,
-        nccl,
-        model,
-        memory,
-        compatibility,
-    ),
-    *(engine, switches),
-    *(flags, security, secrets, startup, *of_engines, services, advisories),
-    gateway,
-    jobs,
-    variables,
-    requirements,
-    files,
-    management,
-    speculation,
-    container,
-    images,
-    host_memory,
-    offload,
-    venv,
-    advice,
+# Each of these modules registers its rules when it is imported.
+_SUBJECTS = (
+    "advice advisories cabling compatibility container engine environment files flags gateway "
+    "groups host_memory images jobs management memory model nccl network nodes offload ports "
+    "requirements secrets security services serving sharing speculation startup switches "
+    "variables venv"
 )
+for _name in (*_SUBJECTS.split(), *map(module_name, names())):
+    import_module(f"{__name__}.{_name}")
 
-# Names that rules may ask for besides the sections of the site file.
-_OWN = frozenset(
-    (
-        *(
-            "fabric",
-            "fit",
-            "fits",
-            "flags",
-            "verdicts",
-            "sources",
-            "document",
-            "secrets",
-            "calibration",
-        ),
-        *("joined", "takes_proxy", "gateway", "is_behind_proxy", "service_ports"),
-        *("beside", "serving"),
-    )
-)
 # What groups with the same settings share: a rule that needs only these gives them the same result.
 _SETTINGS = frozenset(("model", "engine", "flags", "verdicts"))
 
@@ -153,7 +77,7 @@ def _shaped(declaration: Declaration) -> Declaration:
     if not nodes or cables is None:
         return replace(declaration, topology=None)
     names = [node.name for node in nodes]
-    ends = [tuple(cabling.meant(end, names) for end in cable.endpoints) for cable in cables]
+    ends = [tuple(meant(end, names) for end in cable.endpoints) for cable in cables]
     kind = site_kind(names, [(a, b) for a, b in ends], declaration.groups is not None)
     return replace(declaration, topology=replace(topology, kind=kind))
 
@@ -364,7 +288,9 @@ class _Facts:
         return tuple(rule.check(*sections))
 
     def get(self, name: str) -> object:
-        return getattr(self if name in _OWN else self.declaration, name)
+        """A section of the site file, or what is computed from it."""
+        is_own = hasattr(_Facts, name) or name in vars(self)
+        return getattr(self if is_own else self.declaration, name)
 
     def complete(self, group: DeclaredGroup | None = None) -> CompletePart | None:
         """The complete declaration of a site of one engine or of a group, if nothing is missing."""

@@ -4,32 +4,12 @@ from collections.abc import Iterator
 
 from generator.derive.image import image_build
 from generator.diagnostics import Finding, KeyPath, Severity
-from generator.rules.registry import DOCUMENTED, documented
+from generator.rules.registry import documented
 from generator.services import images
 from generator.site.complete import CompleteDeclaration
 from generator.sitefile.lock import Lock
 
 _IMAGE = ("engine", "image")
-
-
-@documented("SG850")
-def unreadable_lock() -> None:
-    """The lock of a site was written by `sparkgen lock`."""
-
-
-@documented("SG851", Severity.WARNING)
-def older_lock() -> None:
-    """A lock covers the image and the model that its site names."""
-
-
-@documented("SG852")
-def nodes_that_differ() -> None:
-    """All nodes have the same image and the same commit of the model."""
-
-
-@documented("SG853")
-def unreadable_catalog() -> None:
-    """A catalog of an image was written by `sparkgen catalog add`."""
 
 
 def unreadable(why: str, name: str) -> Finding:
@@ -61,6 +41,6 @@ def older(declared: CompleteDeclaration, lock: Lock) -> Iterator[Finding]:
 
 
 def _older(what: str, path: KeyPath) -> Finding:
-    severity = DOCUMENTED["SG851"][0]
+    severity = documented()["SG851"].severity
     advice = "capture the nodes once they have it, and run sparkgen lock"
     return Finding("SG851", severity, f"the lock does not cover {what}", path, help=advice)

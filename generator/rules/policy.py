@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from generator.diagnostics import Finding, KeyPath, Severity, did_you_mean, has_errors
 from generator.engines import ENGINES
 from generator.records import record, replace
-from generator.rules.registry import ABOUT_SITES, DOCUMENTED, RULES
+from generator.rules.registry import RULES, documented
 from generator.site import Part, Site
 from generator.sitefile import source
 from generator.sitefile.source import Document
@@ -226,7 +226,8 @@ def _severity(rule: str) -> Severity | None:
     """The severity of a rule about sites; a policy has no say in rules about bundles."""
     if rule in RULES:
         return RULES[rule].severity
-    return DOCUMENTED[rule][0] if rule in ABOUT_SITES else None
+    known = documented().get(rule)
+    return known.severity if known and known.about == "site" else None
 
 
 def _is_text(value: Any) -> bool:

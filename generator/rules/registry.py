@@ -11,15 +11,17 @@ serves; `beside`, what reads the files that the site file names; `document`, the
 `secrets`, what in it looks like one; and `calibration`, the measurements. A check is skipped if one
 of them is invalid.
 
-The docstring of a check is the rule's title. Why it is a rule, the evidence, and excerpts of site
+The docstring of a check is the rule's title; rules whose findings other code makes have theirs in
+`schemas/rules-without-check.tsv`. Why it is a rule, the evidence, and excerpts of site
 files that break it and that don't, are in `schemas/rules/`; `sparkgen explain` prints both.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 
 from generator.diagnostics import Finding, KeyPath, Proposal, Related, Severity, Stage
 from generator.records import record
+from generator.resources import rows
 
 
 @record
@@ -85,10 +87,6 @@ _OF_SERVING = frozenset(("model", "engine", "fit", "fits", "flags", "verdicts", 
 _OF_VERSION = frozenset(("flags", "verdicts"))
 
 RULES: dict[str, Rule] = {}
-# Rules that are not checks of a declaration: their severity and docstring.
-DOCUMENTED: dict[str, tuple[Severity, str]] = {}
-# Those of them that are about site files, and not about bundles, nodes or other files.
-ABOUT_SITES: set[str] = set()
 # Ids that more than one rule has, which a test reports.
 REPEATED: set[str] = set()
 
@@ -110,7 +108,8 @@ def rule(
     """
 
     def register(check: Check) -> Check:
-        _take(number)
+        if number in RULES:
+            REPEATED.add(number)
         # Every parameter is annotated; `inspect.signature` on all rules would take milliseconds.
         needs = tuple(name for name in check.__annotations__ if name != "return")
         of_version = engine or not _OF_VERSION.isdisjoint(needs)
@@ -132,28 +131,23 @@ def rule(
     return register
 
 
-def _take(number: str) -> None:
-    if number in RULES or number in DOCUMENTED:
-        REPEATED.add(number)
-
-
 # A rule about whether nodes and cables form a shape that can be given addresses.
 shape_rule = partial(rule, stage=Stage.SHAPE)
 
 
-def documented(
-    number: str, severity: Severity = Severity.ERROR, about_sites: bool = False
-) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Register the docstring of a rule whose findings are made elsewhere."""
+@record
+class Documented:
+    """A rule that code elsewhere checks, and what it is about: a site, a bundle, a node, ..."""
 
-    def register(entry: Callable[[], None]) -> Callable[[], None]:
-        _take(number)
-        DOCUMENTED[number] = severity, entry.__doc__ or ""
-        if about_sites:
-            ABOUT_SITES.add(number)
-        return entry
-
-    return register
+    severity: Severity
+    about: str
+    title: str
 
 
-documented_of_sites = partial(documented, about_sites=True)
+@cache
+def documented() -> Mapping[str, Documented]:
+    """The rules of `schemas/rules-without-check.tsv`, by id."""
+    return {
+        number: Documented(Severity(severity), about, title)
+        for number, severity, about, title in rows("rules-without-check")
+    }

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from generator.diagnostics import Severity
 from generator.engines import ENGINES
-from generator.rules.registry import Fault, documented_of_sites, rule
+from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
 
 
@@ -78,8 +78,3 @@ def hardened_login(engine: DeclaredEngine) -> Iterator[Fault]:
             "remove 'hardened'",
             at_key=True,
         )
-
-
-@documented_of_sites("SG713")
-def privileged_container() -> None:
-    """No container is privileged."""

@@ -1,5 +1,5 @@
 """Rules about flags and variables of the engine, checked against its catalog."""
 
-from generator.rules.flags import model, names, values, variables, versions
+from generator.rules.flags import entries, model, versions
 
-__all__ = ["model", "names", "values", "variables", "versions"]
+__all__ = ["entries", "model", "versions"]

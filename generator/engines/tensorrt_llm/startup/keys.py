@@ -10,7 +10,7 @@ from functools import cache
 
 from generator.catalogs.versions import release
 from generator.records import record
-from generator.resources import SCHEMAS
+from generator.resources import rows
 
 
 @record
@@ -25,11 +25,9 @@ class Key:
 def _lines(version: str) -> Mapping[str, Key]:
     """The settings of a version, by their path, with the variants of a section in brackets."""
     wanted = "1.2" if release(version) < (1, 3) else "1.3"
-    lines = (SCHEMAS / "tensorrt-llm-options.tsv").read_text("utf-8").splitlines()
-    _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {
         path: Key(kind, tuple(choices.split(",")) if choices else ())
-        for path, versions, kind, choices in rows
+        for path, versions, kind, choices in rows("tensorrt-llm-options")
         if wanted in versions.split()
     }
 

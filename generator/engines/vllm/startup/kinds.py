@@ -11,7 +11,7 @@ from typing import Any
 from generator.catalogs.versions import Release, release
 from generator.engines.startup import Start
 from generator.records import record
-from generator.resources import SCHEMAS
+from generator.resources import rows
 
 _NEVER: Release = (10**6,)
 
@@ -30,13 +30,11 @@ class Kind:
 @cache
 def kinds() -> Mapping[str, Kind]:
     """The known kinds by model_type."""
-    lines = (SCHEMAS / "vllm-kinds.tsv").read_text("utf-8").splitlines()
-    _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {
         name: Kind(
             _since(adapters), _since(eagle3), _since(stages), _since(drafts), images == "yes"
         )
-        for name, adapters, eagle3, stages, drafts, images in rows
+        for name, adapters, eagle3, stages, drafts, images in rows("vllm-kinds")
     }
 
 

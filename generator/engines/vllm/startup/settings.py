@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from generator.diagnostics import did_you_mean, listed, scalar
 from generator.engines.startup import Condition, Refusal, Start
-from generator.resources import SCHEMAS
+from generator.resources import rows
 
 _WANTED = {
     "bool": "true or false",
@@ -35,9 +35,9 @@ class Setting(NamedTuple):
 @cache
 def _settings() -> Mapping[str, Setting]:
     """The settings by flag and keys, as `flag.key`."""
-    lines = (SCHEMAS / "vllm-settings.tsv").read_text("utf-8").splitlines()
-    _, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
-    return {path: Setting(kind, tuple(words.split())) for path, kind, words in rows}
+    return {
+        path: Setting(kind, tuple(words.split())) for path, kind, words in rows("vllm-settings")
+    }
 
 
 def _wrong_values(start: Start) -> Iterator[Refusal]:
