@@ -17,9 +17,13 @@ from generator.resources import ROOT
 PATHS = (
     "README.md",
     "sites/README.md",
+    "sites/flags.md",
+    "sites/reviews.md",
     "templates/README.md",
     "schemas/README.md",
+    "schemas/accuracy.md",
     "generator/README.md",
+    "generator/recipes.md",
     "generator/commands/README.md",
     "tests/README.md",
 )

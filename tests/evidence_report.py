@@ -1,4 +1,4 @@
-"""What the held-out starts say of the estimates, as it stands in schemas/README.md."""
+"""What the held-out starts say of the estimates, as it stands in schemas/accuracy.md."""
 
 from collections.abc import Iterator, Sequence
 from statistics import median

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 from bundles import BUNDLES, Bundle, links
-from cluster.results import README as MEASURED
+from cluster.results import MEASURED
 from conftest import Command
 from programs import require, require_root
 from racks import ring_text, site_text
@@ -199,7 +199,7 @@ def test_netplan_is_read_as_yaml(bundle: Bundle) -> None:
 
 # What was measured on simulated nodes
 
-# Rows of the table in cluster/README.md, and what fails in the example for it.
+# Rows of the table in cluster/measured.md, and what fails in the example for it.
 CARRIED_OUT = {
     "the cable is put back": "cable 1",
     "the half of the cable with the control plane is put back": "half 0 of cable 1",
@@ -420,7 +420,7 @@ def _tables() -> Iterator[str]:
         "# What still serves in four examples\n\n"
         "`test_failures.py` writes these tables, and carries out each fault of a cable, port,\n"
         "switch, node or management link in namespaces. Times are limits; those measured are in\n"
-        "[cluster/](cluster/README.md), and no engine has run on a Spark.\n"
+        "[cluster/](cluster/measured.md), and no engine has run on a Spark.\n"
     )
     for name in OF_EACH_KIND:
         yield f"\n## {name}\n\n"

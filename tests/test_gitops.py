@@ -21,7 +21,7 @@ from generator.resources import ROOT
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 # The document that describes them.
-REPOSITORY = "sites/README.md"
+REPOSITORY = "sites/reviews.md"
 PACKAGE = ("generator", "schemas", "templates", "pyproject.toml", "README.md", "LICENSE")
 
 

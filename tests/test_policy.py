@@ -149,7 +149,7 @@ def test_file_that_is_no_policy(text: str) -> None:
 
 
 def test_documented_policy() -> None:
-    text = block("sites/README.md", "yaml", "require:")
+    text = block("sites/reviews.md", "yaml", "require:")
     _, findings, policy = read_policy("policy.yaml", text.encode())
     assert (findings, bool(policy)) == ([], True)
 
