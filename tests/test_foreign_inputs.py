@@ -1,6 +1,7 @@
 """What other people publish: every setting ends, and none of it becomes structure of the site."""
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.adoption import Adoption, adopt
-from generator.adoption.found import End
+from generator.adoption.found import End, Word
 from generator.adoption.reading import Input, read
 from generator.audit import audit
 from generator.capture import CaptureError
@@ -41,10 +42,36 @@ def check(result: Adoption) -> None:
     assert all(set(node) <= NODE for node in data["nodes"])
     errors = [one for one in result.reading.findings if one.severity is Severity.ERROR]
     assert [one for one in errors if one.rule < "SG2"] == [], result.text
+    ended = [word for one in result.ended for word in one.item.words]
+    for word in said(result):
+        assert any(share(word, own) for own in ended), word
     for one in result.ended:
         assert len(one.line.splitlines()) <= 1
         if one.end is End.SITE:
             assert result.draft.get(*one.path) is not None, one
+
+
+def said(result: Adoption) -> Iterator[Word]:
+    """Every word that a reader has found of containers: each is part of an item."""
+    for container in (c for node in result.found.nodes for c in node.containers):
+        words = [word for word in container.words if not word.breaks and word.text]
+        # A flag with a value ends with that.
+        after = [*(word.text for word in words[1:]), "-"]
+        for word, value in zip(words, after, strict=True) if words else ():
+            if not (word.text.startswith("-") and not value.startswith("-")):
+                yield word
+        yield from (variable.value for variable in container.env)
+        yield from container.mounts
+        yield from [container.image] if container.image else []
+
+
+def share(one: Word, other: Word) -> bool:
+    """Whether two words share some text of their file, or are at one place."""
+    a, b = one.span, other.span
+    begins, ends = (a.line, a.column), (a.end_line, a.end_column)
+    begin, end = (b.line, b.column), (b.end_line, b.end_column)
+    meet = begins < end and begin < ends
+    return one.file == other.file and (meet or begins == begin)
 
 
 NODE = {"name", "management", "host", "user", "os", "memory_gb", "visible_gib", "env"}

@@ -787,7 +787,10 @@ def test_losses_and_guesses_are_reported(sparkgen: Command, tmp_path: Path) -> N
 
 REFUSED = {
     "nothing.txt": (b"hello\n", "it says nothing of a cluster"),
-    "site.yaml": (b"version: 1\nname: lab\n", "it says nothing of a cluster"),
+    "site.yaml": (
+        b"version: 1\nname: lab\n",
+        "it is YAML or JSON of no kind that is known here",
+    ),
     "other.sh": (
         b"A=1\ndocker run --rm -e B=2 redis:7 redis-server\n",
         "it says nothing of a cluster",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import Any
 
 from generator import catalogs
@@ -20,6 +20,11 @@ from generator.settings.values import parsed
 
 # What may come first after the image of a server: a flag, a model, or a shell's variable.
 _MODEL = re.compile(r"[-$]|(?!.*/s?bin/).*/")
+# What comes before a command in a script: words of the shell, and the shell itself.
+_BEFORE = re.compile(
+    r"if|then|elif|else|fi|for|while|do|done|esac|!|\{|\}|(.*/)?(ba|da)?sh|-[a-z]*c"
+)
+_NAMES_A_MODEL = re.compile(r"--(model(-path)?|served-model-name|hf-repo)(=.*)?|.*\.gguf")
 _REDIRECTION = re.compile(r"[0-9&]?(>>?|<)(&?[^{<>]*)$")
 
 
@@ -44,7 +49,7 @@ class Entry:
 class Command:
     """A command that serves a model, or helps to serve one; `rest` are words that are no flags.
 
-    `outside` are the other commands of the script that it is in.
+    `program` are the words that name the engine, and `outside` the other commands of its script.
     """
 
     engine: str
@@ -56,6 +61,7 @@ class Command:
     is_worker: bool = False
     rest: tuple[Word, ...] = ()
     outside: tuple[Item, ...] = ()
+    program: tuple[Word, ...] = ()
 
     @property
     def served(self) -> Word | None:
@@ -118,15 +124,17 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
     ray = any(a.endswith("ray") and b == "start" for a, b in pairwise(texts))
     ray = ray or any(text.endswith("/ray.sh") for text in texts)
     image = catalogs.image(container.image.text) if container.image else None
+    whole = tuple(replace(item, kind="start") for item in _outside(words, 0, 0))
     for at, word in enumerate(words):
         program = word.text.rpartition("/")[2]
         if served := commands.served(program, texts[at + 1] if at + 1 < len(texts) else ""):
             engine, taken = served
             own = _until_break(words[at + taken :])
             found = _command(engine, container, own, ray, programs)
-            return replace(found, outside=tuple(_outside(words, at, at + taken + len(own))))
+            outside = tuple(_outside(words, at, at + taken + len(own)))
+            return replace(found, outside=outside, program=tuple(words[at : at + taken]))
         if worked_for := commands.worked_for(program):
-            return Command(worked_for, container, "", is_worker=True)
+            return Command(worked_for, container, "", is_worker=True, outside=whole)
     marked = commands.marked(container.image.text) if container.image else ""
     for at, word in enumerate(words[:-1] if marked else ()):
         # A script of one's own that starts the engine of the image.
@@ -138,19 +146,30 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
     engine = image.engine if image else commands.of_image(text)
     if engine and words and not is_script and _MODEL.match(words[0].text):
         return _command(engine, container, _until_break(words), ray, programs)
+    if marked and words and re.match(r"serve$|-", words[0].text) and _names_a_model(container):
+        # The start of the image is the engine's own.
+        first = int(words[0].text == "serve")
+        command = _command(marked, container, _until_break(words[first:]), ray, programs)
+        return replace(command, program=tuple(words[:first]))
     if ray:
         engine = commands.under_ray()
         version = _version(engine, container, programs)
-        return Command(engine, container, version, ray=True, is_worker="--head" not in texts)
+        is_worker = "--head" not in texts
+        return Command(engine, container, version, None, (), True, is_worker, outside=whole)
     return None
 
 
 def is_server(container: Container) -> bool:
-    """Whether a container, of no known engine, uses the GPU or serves what a recipe names."""
+    """Whether a container, of no known engine, uses the GPU or is told of a model."""
     uses_gpu = any(
         re.search("gpu", item.what) or re.search("nvidia", item.value) for item in container.items
     )
-    return uses_gpu or (container.image is not None and container.is_launched)
+    is_told = container.is_launched or _names_a_model(container)
+    return uses_gpu or (container.image is not None and is_told)
+
+
+def _names_a_model(container: Container) -> bool:
+    return any(_NAMES_A_MODEL.fullmatch(word.text) for word in container.words)
 
 
 def _unwrapped(words: Sequence[Word]) -> Iterator[Word]:
@@ -173,14 +192,19 @@ def is_script_next(text: str, was_next: bool) -> bool:
 
 def _outside(words: Sequence[Word], begin: int, end: int) -> Iterator[Item]:
     """The commands of a script before and after the words between two positions."""
+    last = Word("\n", "", Span(0, 0, 0, 0), True)
     for some in (words[:begin], words[end:]):
         own: list[Word] = []
-        for word in (*some, Word("\n", "", Span(0, 0, 0, 0), True)):
-            if not (word.breaks or _REDIRECTION.match(word.text)):
+        for word in (*some, last):
+            if not word.breaks:
                 own.append(word)
             elif own:
-                text = " ".join(part.text for part in own)
-                yield Item(own[0].text.rpartition("/")[2], text, tuple(own), "shell")
+                said = list(dropwhile(lambda part: _BEFORE.fullmatch(part.text), own)) or own
+                text = " ".join(part.text for part in said)
+                name = said[0].text if "=" in said[0].text else said[0].text.rpartition("/")[2]
+                # What is in one command with the engine starts it.
+                is_start = word is last and own[-1] in words[begin - 1 : begin]
+                yield Item(name, text, tuple(own), "start" if is_start else "shell")
                 own = []
 
 

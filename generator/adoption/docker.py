@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from generator.adoption.found import Container, Item, Variable, Word
 from generator.adoption.shell import shell_words
@@ -15,6 +16,10 @@ _SWITCHES = frozenset(
         *("rm", "init", "privileged", "P", "publish-all", "read-only", "q", "quiet"),
         *("no-healthcheck", "oom-kill-disable", "sig-proxy", "disable-content-trust"),
     )
+)
+# What a script inserts before the image, by its name or its form.
+_IS_OPTIONS = re.compile(
+    r"(?i)\$\{?\w*(args?|opts?|options|flags?|extra|envs?|mounts?|volumes?|devices?)\}?|\$\{\w+(\[[@*]\]|:\+).*"
 )
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
@@ -44,11 +49,12 @@ def _container(words: Sequence[Word]) -> Container:
     mounts: list[Word] = []
     files: list[Word] = []
     items: list[Item] = []
-    rest = iter(words)
+    rest = takewhile(lambda word: not word.breaks, words)
     image = None
     for word in rest:
-        if word.breaks:
-            break
+        if _IS_OPTIONS.fullmatch(word.text):
+            items.append(Item(word.text, word.text, (word,), "docker"))
+            continue
         if not word.text.startswith("-"):
             image = word
             break
@@ -67,16 +73,18 @@ def _container(words: Sequence[Word]) -> Container:
             files.append(argument)
         else:
             options.setdefault(name, argument)
-    command = []
-    for word in rest:
-        if word.breaks:
-            break
-        command.append(word)
+    command = tuple(rest)
+    parts = {"image": (image,) if image else (), "command": command}
+    items += [Item(what, _joined(own), own, "docker") for what, own in parts.items() if own]
     entry = tuple(word for word in (options.get("entrypoint"),) if word and word.text)
     name = options["name"].text if "name" in options else ""
     found = Container(name, image, (*entry, *command), tuple(env), options, tuple(mounts))
     items = [replace(item, owner=found.owner) for item in items]
     return replace(found, env_files=tuple(files), items=tuple(items))
+
+
+def _joined(words: Sequence[Word]) -> str:
+    return " ".join(word.text for word in words)
 
 
 def variable(word: Word) -> Iterator[Variable]:

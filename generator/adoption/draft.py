@@ -93,6 +93,7 @@ class Draft:
         self._done, self._at_hand = [], True
         yield
         self._at_hand = False
+        self._done = [one for one in self._done if one[1] not in self.todo]
         ends = [end for end, _, _ in self._done]
         best = next((end for end in (End.SITE, End.LOST, End.DEFAULT) if end in ends), None)
         path, why = next(((p, w) for end, p, w in self._done if end is best), ((), ""))

@@ -72,7 +72,7 @@ class Ended:
         """
         item = self.item
         value = MASK if item.value and is_secret_key(item.what.lstrip("-")) else item.value
-        shown = f"{item.what} {value}".strip() if item.value != item.what else item.what
+        shown = value if value.startswith(item.what) else f"{item.what} {value}".strip()
         shown = f"{shown[:_LONGEST]}..." if len(shown) > _LONGEST else shown
         why = self.why or ".".join(map(str, self.path))
         return visible(blanked(f"{shown}: {why}" if shown else why))
@@ -118,7 +118,8 @@ class Container:
     @property
     def owner(self) -> str:
         """What items about it belong to: its name, or else its image's."""
-        return self.name or (self.image.text if self.image else "")
+        image = self.image
+        return self.name or (f"{image.text} (line {image.span.line + 1})" if image else "")
 
 
 @record

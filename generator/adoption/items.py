@@ -21,6 +21,12 @@ from generator.resources import rows
 _ENTRY = re.compile(r"(?m)^[ \t]*([A-Za-z][\w-]*)[ \t]*=[ \t]*((?:.*\\\n)*.*)$")
 _SECTION = re.compile(r"(?m)^\[([A-Za-z0-9-]+)\][ \t]*$")
 _UNKNOWN = "a site file has no key for it"
+# Kinds of items whose words may end one by one.
+_COMMANDS = ("script", "docker")
+_REST = "the rest of a command of which the site file has a part"
+_STARTS = re.compile(
+    r"(.*/)?(exec|sudo|env|nohup|docker|podman|nerdctl|container|run|export|declare)"
+)
 
 
 def of_yaml(
@@ -42,7 +48,8 @@ def _scalars(
         yield from _scalars(file, value, (*path, key), seen)
     for number, value in enumerate(file.items(node)):
         yield from _scalars(file, value, (*path, str(number)), seen)
-    if isinstance(node, yaml.ScalarNode) and (word := file.word(node)) and node.value:
+    is_said = isinstance(node, yaml.ScalarNode) and node.value not in ("", "null")
+    if is_said and (word := file.word(node)):
         yield path, Word(word.text, word.file, file.span(node))
 
 
@@ -84,28 +91,67 @@ def of_lines(text: Text) -> Iterator[Item]:
 
 def closed(found: Found, draft: Draft) -> tuple[Ended, ...]:
     """Every item with its end, in the order of the files."""
-    taken = _Places([word for ended in draft.ended for word in ended.item.words])
-    origins = _Places(draft.origins.values())
-    paths = {_key(word): path for path, word in draft.origins.items()}
     losses = [Ended(Item("", "", (loss.place,)), End.LOST, why=loss.text) for loss in draft.losses]
-    lost = _Places(loss.place for loss in draft.losses)
-    rest: list[Ended] = []
-    seen: set[tuple[str, int, int]] = set()
-    for item in _all(found):
-        is_known = _key(item.place) in seen
-        seen.add(_key(item.place))
-        if is_known or any(map(taken.has, item.words)) or any(map(lost.has, item.words)):
-            continue
-        own = next((word for word in item.words if origins.has(word)), None)
-        if own:
-            path = paths.get(_key(own)) or paths[_key(origins.first(own))]
-            rest.append(Ended(item, End.SITE, path))
-        elif item.owner and item.owner not in draft.serving:
-            rest.append(Ended(item, End.OTHER, why=f"of {item.owner}, which is not in this file"))
-        else:
-            rest.append(of_table(item))
+    closing = _Closing(draft)
+    rest = [ended for item in _all(found) for ended in closing.ends(item)]
     ended = [_there(draft, one) for one in (*draft.ended, *losses, *rest)]
     return tuple(sorted(ended, key=lambda one: _key(one.item.place)))
+
+
+class _Closing:
+    """The ends of items that files have beside those that a draft has ended."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._ended = _Places(word for one in draft.ended for word in one.item.words)
+        self._lost = _Places(loss.place for loss in draft.losses)
+        self._origins = _Places(draft.origins.values())
+        self._paths = {_key(word): path for path, word in draft.origins.items()}
+        self._seen: set[tuple[str, int, int]] = set()
+
+    def ends(self, item: Item) -> Iterator[Ended]:
+        """The ends of an item, or of those of its words that have none yet."""
+        if _key(item.place) in self._seen:
+            return
+        self._seen.add(_key(item.place))
+        left = self._left(item)
+        whole = len(left) == len(item.words)
+        for one in [item] if whole else options(item, left) if item.kind in _COMMANDS else ():
+            ended = self._end(one, whole)
+            self._ended.add(*one.words)
+            yield ended
+
+    def _left(self, item: Item) -> list[Word]:
+        """The words without an end; a flag ends with its value, and `docker run` with its rest."""
+        ended = [self._ended.has(word) or self._lost.covers(word) for word in item.words]
+        after = [*ended[1:], False]
+        left = [
+            word
+            for word, is_ended, is_next in zip(item.words, ended, after, strict=True)
+            if not is_ended and not (is_next and word.text.startswith("-"))
+        ]
+        only_starts = all(_STARTS.fullmatch(word.text) for word in left)
+        return [] if only_starts and len(left) < len(item.words) else left
+
+    def _end(self, item: Item, whole: bool) -> Ended:
+        if own := next((word for word in item.words if self._origins.has(word)), None):
+            path = self._paths.get(_key(own)) or self._paths[_key(self._origins.first(own))]
+            return Ended(item, End.SITE, path)
+        if item.owner and item.owner not in self._draft.serving:
+            return Ended(item, End.OTHER, why=f"of {item.owner}, which is not in this file")
+        return of_table(item) if whole else Ended(item, End.LOST, why=_REST)
+
+
+def options(item: Item, words: Iterable[Word]) -> Iterator[Item]:
+    """Some words of a command as items: what comes first, and each option with its values."""
+    option: list[Word] = []
+    for word in (*words, None):
+        if option and (word is None or word.text.startswith("-")):
+            text = " ".join(own.text for own in option)
+            yield Item(option[0].text, text, tuple(option), item.kind, item.owner)
+            option = []
+        if word:
+            option.append(word)
 
 
 def _there(draft: Draft, one: Ended) -> Ended:
@@ -131,6 +177,10 @@ class _Places:
 
     def __init__(self, words: Iterable[Word]) -> None:
         self._lines: dict[tuple[str, int], list[Word]] = defaultdict(list)
+        self.add(*words)
+
+    def add(self, *words: Word) -> None:
+        """Add more of them."""
         for word in words:
             for number in range(word.span.line, word.span.end_line + 1):
                 self._lines[word.file, number].append(word)
@@ -142,6 +192,11 @@ class _Places:
     def has(self, word: Word) -> bool:
         """Whether any word does."""
         return next(self._sharing(word), None) is not None
+
+    def covers(self, word: Word) -> bool:
+        """Whether a word that begins no later shares some text with another."""
+        at = (word.span.line, word.span.column)
+        return any((w.span.line, w.span.column) <= at for w in self._sharing(word))
 
     def _sharing(self, word: Word) -> Iterator[Word]:
         span = word.span

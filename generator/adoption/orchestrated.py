@@ -13,6 +13,7 @@ from generator.adoption.compose import command_words, environment
 from generator.adoption.found import Container, Variable, Word
 from generator.adoption.items import of_yaml
 from generator.adoption.yaml_file import Yaml
+from generator.records import replace
 
 _INSPECTED = {
     "restart": ("HostConfig", "RestartPolicy", "Name"),
@@ -22,6 +23,8 @@ _INSPECTED = {
     "pid": ("HostConfig", "PidMode"),
     "user": ("Config", "User"),
     "shm-size": ("HostConfig", "ShmSize"),
+    "memory": ("HostConfig", "Memory"),
+    "cpuset-cpus": ("HostConfig", "CpusetCpus"),
     "image-id": ("Image",),
 }
 
@@ -44,8 +47,11 @@ def llama_swap(file: Yaml) -> Iterator[Container]:
             words = list(file.script(command, known))
             started = list(docker.containers(file.text, words))
             env = tuple(environment(file, file.get(node, "env"), known))
-            items = tuple(of_yaml(file, "llama-swap", owner=name, root=node))
-            yield from started or [Container(name, words=tuple(words), env=env, items=items)]
+            container = Container(name, words=tuple(words), env=env)
+            for one in started or [container]:
+                without = "cmd" if started else ""
+                own = of_yaml(file, "llama-swap", without, one.owner, node)
+                yield replace(one, items=(*one.items, *own))
 
 
 def kubernetes(file: Yaml) -> Iterator[Container]:
@@ -86,6 +92,7 @@ def _of_pod(file: Yaml, pod: Any, node: Any, paths: Mapping[str, Word]) -> Conta
         "pid": file.get(pod, "hostPID"),
         "user": file.get(node, "securityContext", "runAsUser"),
         "publish": file.get(node, "ports", 0, "hostPort"),
+        "memory": file.get(node, "resources", "limits", "memory"),
     }
     mounts = [
         Word(f"{source.text}:{target.text}", target.file, target.span)
@@ -109,7 +116,7 @@ def _of_pod(file: Yaml, pod: Any, node: Any, paths: Mapping[str, Word]) -> Conta
 
 def is_inspected(file: Yaml) -> bool:
     """Whether a file is what `docker inspect` printed."""
-    return any(file.get(node, "Config") for node in file.items(file.root))
+    return any(file.get(node, "HostConfig") for node in file.items(file.root))
 
 
 def inspected(file: Yaml) -> Iterator[Container]:
@@ -128,6 +135,14 @@ def inspected(file: Yaml) -> Iterator[Container]:
             if (source := file.word(file.get(item, "Source")))
             and (target := file.word(file.get(item, "Destination")))
         ]
+        options = {key: word for key, value in given.items() if (word := file.word(value))}
+        # Docker writes 0, or nothing, for what is not limited.
+        options = {key: word for key, word in options.items() if word.text not in ("0", "")}
+        for inside, hosts in file.pairs(file.get(node, "HostConfig", "PortBindings")):
+            address, port = (file.word(file.get(hosts, 0, key)) for key in ("HostIp", "HostPort"))
+            if port:
+                at = f"{address.text}:" if address and address.text else ""
+                options["publish"] = Word(f"{at}{port.text}:{inside}", port.file, port.span)
         name = file.word(file.get(node, "Name"))
         title = name.text.lstrip("/") if name else "container"
         yield Container(
@@ -135,7 +150,7 @@ def inspected(file: Yaml) -> Iterator[Container]:
             file.word(file.get(node, "Config", "Image")),
             tuple(words),
             tuple(environment(file, file.get(node, "Config", "Env"), {})),
-            {key: word for key, value in given.items() if (word := file.word(value))},
+            options,
             tuple(mounts),
             is_running=True,
             items=tuple(of_yaml(file, "inspect", owner=title, root=node)),

@@ -31,7 +31,7 @@ from generator.adoption.found import (
     Variable,
     Word,
 )
-from generator.adoption.shell import shell_words
+from generator.adoption.shell import array_words, shell_words
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
 from generator.capture import Capture, CaptureError
@@ -272,11 +272,14 @@ class _Reader:
         if units.is_unit(text.text):
             self._unit(one, text)
             return True
-        if self._script(one, text):
+        is_data = one.name.endswith((".yaml", ".yml", ".json"))
+        if not is_data and self._script(one, text):
             return True
         if self._network(one, printed.interfaces(text).values()):
             self._items += items.of_lines(text)
             return True
+        if is_data:
+            raise CaptureError("it is YAML or JSON of no kind that is known here", _NOTHING[1])
         is_script = text.text.startswith("#!")
         if is_script:
             self._said.append("a script, which starts no engine that is known here")
@@ -288,7 +291,10 @@ class _Reader:
     def _settings(self, one: Input, text: Text, settings: tuple[Variable, ...]) -> None:
         """Read a file of NAME=VALUE lines: a launcher's, NCCL's, or one that another file reads."""
         is_conf = _is_nccl_conf(one.name, text, len(settings))
-        self._items += items.of_variables(text, "nccl" if is_conf else "env")
+        if text.text.startswith("#!"):
+            self._items += items.of_commands(list(shell_words(text, 0, len(text.text), {})))
+        else:
+            self._items += items.of_variables(text, "nccl" if is_conf else "env")
         self._env_files[PurePath(one.name).name] = settings
         if recipes.is_settings(settings):
             container, nodes = recipes.settings(settings)
@@ -340,7 +346,7 @@ class _Reader:
             assigned = tuple(v for word in words for v in docker.variable(word))
             self._add(one.node, FoundNode(containers=found, assigned=assigned))
         if is_read or found:
-            self._items += items.of_commands(words)
+            self._items += items.of_commands([*words, *array_words(text)])
         return is_read or bool(found)
 
     def _written(self, one: Input, text: Text, known: Mapping[str, str]) -> bool:

@@ -9,11 +9,11 @@ from generator import catalogs
 from generator.adoption.command import Command, Entry
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, Container, End, Ended, Item, Word
-from generator.adoption.items import of_table
+from generator.adoption.items import of_table, options
 from generator.adoption.limits import limits
 from generator.adoption.mounts import outside
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.flag_files import versions
+from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.versions import release
 from generator.diagnostics import listed
 from generator.engines import ENGINES
@@ -39,7 +39,8 @@ def fill(draft: Draft, command: Command | None) -> None:
     engine, container = command.engine, command.container
     draft.put(("model",), {})
     draft.put(("engine",), {})
-    draft.put(("engine", "name"), engine, command.model or container.image)
+    said = (*command.program, command.model, container.image)
+    draft.put(("engine", "name"), engine, next((word for word in said if word), None))
     _version(draft, command)
     _image(draft, command)
     if command.model:
@@ -48,7 +49,10 @@ def fill(draft: Draft, command: Command | None) -> None:
     owned = _owned(engine)
     for entry in command.entries:
         with draft.ending(entry.item):
-            _flag(draft, command, entry, owned.get(entry.name))
+            _flag(draft, command, entry, _key(owned, engine, entry.name))
+    if command.program:
+        with draft.ending(Item(command.program[0].text, "", command.program)):
+            draft.settle("engine", "name")
     draft.ended += [of_table(item) for item in command.outside]
     for word in command.rest:
         with draft.ending(Item(word.text, word.text, (word,))):
@@ -79,6 +83,9 @@ def _published_at(draft: Draft, command: Command) -> None:
         draft.drop("engine", "bind")
         if found[1] in ("127.0.0.1", "localhost"):
             draft.put(("engine", "bind"), "local", word)
+        else:
+            why = "the address at which Docker publishes it: see 'nodes[].management'"
+            draft.ended.append(Ended(Item("-p", found[1], (word,)), End.LOST, why=why))
 
 
 def _meeting_ports(draft: Draft, command: Command) -> None:
@@ -98,19 +105,24 @@ def compare(draft: Draft, head: Command, command: Command) -> None:
         with draft.ending(entry.item):
             if known.get(entry.name) == entry.value:
                 draft.same("as on the head")
-            elif owned.get(entry.name) in ("", "engine.bind", "engine.port"):
+            elif _key(owned, command.engine, entry.name) in ("", "engine.bind", "engine.port"):
                 draft.same("sparkgen sets it for each node")
             else:
                 draft.lose("the head says otherwise, and all ranks have one value", entry.place)
-    container = command.container
-    for word in (container.image, command.model, *command.rest) if command is not head else ():
-        if word:
-            with draft.ending(Item(word.text, word.text, (word,))):
-                theirs = {w.text for w in (head.container.image, head.model, *head.rest) if w}
-                if word.text in theirs:
-                    draft.same("as on the head")
-                else:
-                    draft.lose("the head says otherwise, and all ranks have one value", word)
+    draft.ended += [of_table(item) for item in command.outside if command is not head]
+    theirs = {word.text for word in _words(head)}
+    for word in _words(command) if command is not head else ():
+        with draft.ending(Item(word.text, word.text, (word,))):
+            if word.text in theirs:
+                draft.same("as on the head")
+            else:
+                draft.lose("the head says otherwise, and all ranks have one value", word)
+
+
+def _words(command: Command) -> list[Word]:
+    """The words of a command that are no flags."""
+    words = (command.container.image, command.model, *command.program, *command.rest)
+    return [word for word in words if word]
 
 
 def _assume(draft: Draft) -> None:
@@ -144,10 +156,11 @@ def unknown(draft: Draft, container: Container) -> None:
             draft.put(("engine", "port"), int(word.text), word)
     draft.guessed |= {("model",), ("engine", "image"), ("engine", "port")}
     known = {*draft.origins.values()}
-    for word in container.words:
-        if word not in known and not word.breaks:
-            why = "an argument of an engine that sparkgen does not know"
-            draft.ended.append(Ended(Item(word.text, word.text, (word,)), End.LOST, why=why))
+    words = [word for word in container.words if word not in known and not word.breaks]
+    said = [*options(Item("", "", container.words), words)]
+    said += [Item(v.name, v.value.text, (v.value,)) for v in container.env]
+    why = "of an engine that sparkgen does not know"
+    draft.ended += [Ended(item, End.LOST, why=why) for item in said]
 
 
 def _owned(engine: str) -> Mapping[str, str]:
@@ -155,6 +168,13 @@ def _owned(engine: str) -> Mapping[str, str]:
     newest = parsers(engine, versions(engine)[-1])
     own = ENGINES[engine].OWNED_FLAGS
     return {**own, **(newest[0].owned if newest else {})}
+
+
+def _key(owned: Mapping[str, str], engine: str, name: str) -> str | None:
+    """The key for a flag, which an earlier release may call by another of its names."""
+    newest = catalog(engine, versions(engine)[-1])
+    found = newest.find(name) if newest and name not in owned else None
+    return owned.get(found.flag.name if found else name)
 
 
 def _version(draft: Draft, command: Command) -> None:
@@ -188,13 +208,21 @@ def _image(draft: Draft, command: Command) -> None:
     if command.venv:
         draft.put(("engine", "venv"), command.venv.text, command.venv)
         return
-    if image and image.text != REMOVED and TEXT_TYPES["image"].fits(image.text):
-        if _with_mods(draft, command.container, image):
-            return
-        draft.put(("engine", "image"), image.text, image)
-    else:
+    if image is None:
         why = "the image, which nothing names; or 'venv', the path of a virtual environment"
         draft.need(("engine", "image"), why, STARTS[command.engine].image)
+        return
+    is_known = image.text != REMOVED and TEXT_TYPES["image"].fits(image.text)
+    if is_known and _with_mods(draft, command.container, image):
+        return
+    with draft.ending(Item("image", image.text, (image,))):
+        if is_known:
+            draft.put(("engine", "image"), image.text, image)
+        else:
+            why = f"the image, which only the running shell knows: {image.text}"
+            is_left = image.text == REMOVED
+            draft.lose("the capture left it out" if is_left else "only the shell knows it", image)
+            draft.need(("engine", "image"), why, STARTS[command.engine].image)
 
 
 def _with_mods(draft: Draft, container: Container, image: Word) -> bool:

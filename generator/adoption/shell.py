@@ -28,13 +28,23 @@ def shell_words(
     return _Shell(text, end, variables, by_line).words(start)
 
 
+def array_words(text: Text) -> Iterator[Word]:
+    """The elements of each array of a script, like a command of its own."""
+    shell = _Shell(text, len(text.text), {}, True)
+    for _ in shell.words(0):
+        pass
+    for elements in shell.arrays.values():
+        yield from dict.fromkeys(elements)
+        yield text.word("\n", 0, 0, True)
+
+
 class _Shell:
     def __init__(self, text: Text, end: int, variables: Mapping[str, str], by_line: bool) -> None:
         self._text, self._source, self._end = text, text.text, end
         self._by_line = by_line
         self._known = dict(variables)
         self._assigned: set[str] = set()
-        self._arrays: dict[str, list[Word]] = {}
+        self.arrays: dict[str, list[Word]] = {}
         # The name of the array whose elements are being read.
         self._array = ""
 
@@ -57,13 +67,13 @@ class _Shell:
                 at += len(mark)
             elif found := _ARRAY.match(source, at, end):
                 self._array = found[1]
-                self._arrays.setdefault(found[1], [])
+                self.arrays.setdefault(found[1], [])
                 at = found.end()
             else:
                 after, value = self._one_word(at)
                 for word in self._read(at, after, value):
                     if self._array:
-                        self._arrays[self._array].append(word)
+                        self.arrays[self._array].append(word)
                     else:
                         yield word
                 at = max(after, at + 1)
@@ -78,9 +88,9 @@ class _Shell:
     def _read(self, at: int, after: int, value: str) -> Iterator[Word]:
         """The words that a program gets for one in the text: none, one or more."""
         raw = self._source[at:after]
-        if (elements := _ELEMENTS.fullmatch(raw)) and elements[1] in self._arrays:
+        if (elements := _ELEMENTS.fullmatch(raw)) and elements[1] in self.arrays:
             # An array may be made of itself, once more each time.
-            yield from self._arrays[elements[1]][:_MAX_ELEMENTS]
+            yield from self.arrays[elements[1]][:_MAX_ELEMENTS]
             return
         if found := _ASSIGNED.fullmatch(value):
             self._assign(found[1], bool(found[2]), found[3])
@@ -124,6 +134,8 @@ class _Shell:
                     at += 1
                     character = "" if after == "\n" else after
                 result += character
+            elif not quote and character == "&" and source[at - 1] in "<>":
+                result += character
             elif not quote and (character in " \t\r\n;|&" or (character == ")" and self._array)):
                 break
             else:
@@ -146,7 +158,9 @@ def _expanded(source: str, at: int, known: Mapping[str, str]) -> tuple[int, str]
     """The end of an expansion, and its value: itself if only a shell could tell."""
     if source.startswith("$$", at):
         # Compose's way of leaving a variable to the shell.
-        return at + 2, "$"
+        close = _OPENING.get(source[at + 2 : at + 3])
+        after = _closed(source, at + 3, close) if close else 0
+        return (after, source[at + 1 : after]) if after else (at + 2, "$")
     if (close := _OPENING.get(source[at + 1 : at + 2])) and (
         after := _closed(source, at + 2, close)
     ):
@@ -179,7 +193,7 @@ def _parameter(raw: str, known: Mapping[str, str]) -> str:
     value = known.get(name)
     is_set = bool(value) if operator.startswith(":") else value is not None
     if operator.endswith("+"):
-        return expand(rest, known) if is_set else ""
+        return expand(rest, known) if is_set else raw if value is None else ""
     if is_set and value is not None:
         return value
     if operator.endswith(("-", "=")):

@@ -9,6 +9,7 @@ from generator.adoption.command import Command
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, End, Ended, Item, Variable
 from generator.catalogs.commands import version_variables
+from generator.catalogs.vocabularies import VARIABLE
 from generator.derive import environment
 from generator.diagnostics import KeyPath
 from generator.engines import ENGINES
@@ -31,6 +32,7 @@ _SECRET = re.compile(r"(?i)(^|_)(TOKEN|API_?KEY|KEY|SECRET|PASSWORD|PASSWD)$")
 _USUAL = {"NCCL_NET": "IB", "NCCL_IB_DISABLE": "0", "NCCL_NET_PLUGIN": "none"}
 _USUAL |= {"NCCL_IB_SUBNET_AWARE_ROUTING": "1"}
 _DERIVED = "sparkgen derives it from the cables"
+_ALONE = "one node needs no fabric"
 
 
 def write(
@@ -85,7 +87,9 @@ def _end(variable: Variable, cabling: Cabling, secrets: Collection[str]) -> Ende
         return Ended(item, End.DEFAULT, why="sparkgen sets it for each node")
     if serving.is_open(text):
         return Ended(item, End.LOST, why="only the shell knows its value")
-    return Ended(item, End.DEFAULT, why=_DERIVED) if _is_derived(name, text, cabling) else None
+    if not _is_derived(name, text, cabling):
+        return None
+    return Ended(item, End.DEFAULT, why=_ALONE if cabling.is_alone else _DERIVED)
 
 
 def _set_anyway() -> set[str]:
@@ -96,7 +100,7 @@ def _set_anyway() -> set[str]:
         for module in modules
         for name in (*module.CACHES, *module.VARIABLE_ORIGINS, *module.REPLACED_VARIABLES)
     )
-    return {*environment.CACHES, *of_engines}
+    return {VARIABLE, *environment.CACHES, *of_engines}
 
 
 def _is_derived(name: str, text: str, cabling: Cabling) -> bool:
