@@ -1,7 +1,7 @@
 """Bundles for tests to consume, of the example and golden sites, and the file trees of their nodes.
 
-The bundles of the examples are those in `out/`. A golden site's bundle is built in full once per
-test run, because its case keeps only the files that it is about.
+The bundles of examples are those in `out/`, if they are kept there. All others are built once per
+test run: a golden case keeps only the files that it is about.
 
 A tree is used as it would be on its node: it is copied with the modes in the manifest and mounted
 over this machine's /etc and /opt for one process and its children.
@@ -236,11 +236,14 @@ def _bundles() -> Iterator[Bundle]:
     for manifest in sorted((PROJECT / "out").glob(f"*/{MANIFEST}")):
         file = json.loads(manifest.read_text())["site"]["file"]
         yield Bundle(manifest.parent.name, PROJECT / "sites" / file, manifest.parent)
+    for file in sorted((PROJECT / "sites/more").glob("*.yaml")):
+        yield Bundle(file.stem, file)
     for file in sorted((TESTS / "golden").glob("*/site.yaml")):
         yield Bundle(f"golden-{file.parent.name}", file)
 
 
 BUNDLES = tuple(_bundles())
+BY_NAME = {bundle.name: bundle for bundle in BUNDLES}
 # The nodes of sites with a single engine, and of sites with groups.
 NODES, IN_GROUPS = (
     tuple(

@@ -25,7 +25,7 @@ from generator.drift.recorded import of_captures
 from generator.pipeline import ValidReading
 from generator.resources import ROOT
 
-SITES = sorted([*ROOT.glob("sites/*.yaml"), *ROOT.glob("tests/golden/*/site.yaml")])
+SITES = sorted([*ROOT.glob("sites/**/*.yaml"), *ROOT.glob("tests/golden/*/site.yaml")])
 
 
 def captured(nodes: Sequence[Machine]) -> list[Capture]:

@@ -18,7 +18,7 @@ from generator.resources import ROOT
 from generator.site import Node, Site
 from generator.site.complete import DEFAULT_REVISION
 
-PATH = ROOT / "sites/pair-qwen3-235b.yaml"
+PATH = ROOT / "sites/more/pair-qwen3-235b.yaml"
 COMMIT = "d4" * 20
 HUB = "home/nvidia/.cache/huggingface/hub/models--Qwen--Qwen3-235B-A22B-GPTQ-Int4"
 DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
@@ -428,7 +428,7 @@ SUMS = "etc/sparkgen/bundle/SHA256SUMS"
 GOLDEN = ROOT / "tests/golden"
 SERVICES, CHAT = GOLDEN / "direct-services/site.yaml", ROOT / "sites/pair-chatbot.yaml"
 TURNS, VENV = GOLDEN / "groups-alternatives/site.yaml", GOLDEN / "direct-venv/site.yaml"
-RING, GROUPS = GOLDEN / "ring-five-routes/site.yaml", ROOT / "sites/three-models.yaml"
+RING, GROUPS = GOLDEN / "ring-five-routes/site.yaml", ROOT / "sites/more/three-models.yaml"
 FABRIC = "enp1s0f1np1"
 # The site, what is changed on its first node, and how the finding about it begins.
 MORE: dict[str, tuple[Path, Callable[[Machine], Machine], str]] = {

@@ -292,7 +292,7 @@ def random_plans(seed: int, count: int) -> Iterator[tuple[str, Built, Built]]:
 
 def golden() -> Iterator[tuple[str, Built]]:
     """The golden sites and the example sites, by name."""
-    for path in (*ROOT.glob("tests/golden/*/site.yaml"), *ROOT.glob("sites/*.yaml")):
+    for path in (*ROOT.glob("tests/golden/*/site.yaml"), *ROOT.glob("sites/**/*.yaml")):
         if found := built(path.read_text(), beside(path)):
             yield f"{path.parent.name}/{path.stem}", found
 

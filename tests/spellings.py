@@ -659,7 +659,7 @@ def texts() -> Iterator[tuple[bytes, Path]]:
 
     folder = Path(__file__).resolve().parent
     for pattern in (
-        *("golden/*/site.yaml", "golden/*/*/site.yaml", "right/*.yaml", "../sites/*.yaml"),
+        *("golden/*/site.yaml", "golden/*/*/site.yaml", "right/*.yaml", "../sites/**/*.yaml"),
         *("released/*/*.yaml", "released/*/*/*.yaml", "deployments/*.yaml"),
     ):
         for file in sorted(folder.glob(pattern)):

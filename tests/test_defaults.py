@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 import yaml
+from valid_sites import EXAMPLES
 
 from generator.pipeline import read_site
-from generator.resources import SCHEMAS
 from generator.site import Site
 from generator.sitefile import defaults, sections
-
-SITES = SCHEMAS.parent / "sites"
 
 
 def _defaults(rules: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -70,7 +68,7 @@ def _site(path: str) -> dict[str, Any]:
     """A site file in which the key can be set."""
     if path.startswith(_OF_A_GROUP):
         return _of_one_group(_site(path.removeprefix(_OF_A_GROUP)))
-    text = (SITES / f"{_EXAMPLES.get(path, 'lab-mesh')}.yaml").read_text("utf-8")
+    text = EXAMPLES[_EXAMPLES.get(path, "lab-mesh")].read_text("utf-8")
     site: dict[str, Any] = yaml.safe_load(text)
     if path.startswith(_OF_A_MODEL):
         facts = {"layers": 60, "hidden_size": 4096, "heads": 32, "kv_heads": 4, "weight_gb": 200}

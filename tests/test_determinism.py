@@ -75,7 +75,7 @@ def test_only_the_manifest_names_the_site_file(
 
 
 @pytest.mark.parametrize(
-    "site", sorted((ROOT / "sites").glob("*.yaml")), ids=lambda site: site.stem
+    "site", sorted((ROOT / "sites").rglob("*.yaml")), ids=lambda site: site.stem
 )
 def test_order_of_keys_does_not_matter(site: Path, tmp_path: Path, bundle: Bundle) -> None:
     """Only the checksum of the site file in the manifest changes."""

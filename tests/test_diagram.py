@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from bundles import BUNDLES
+from bundles import BUNDLES, BY_NAME
 from conftest import Command
 from programs import require
 from racks import ring_text, site_text
@@ -277,7 +277,7 @@ def test_svg_can_be_rendered(tmp_path: Path) -> None:
     pictures = [("lab-mesh", "cabling"), ("rack-switch", "cabling"), ("ring-405b", "memory")]
     for name, what in pictures:
         out = tmp_path / f"{name}.png"
-        svg = ROOT / "out" / name / f"{what}.svg"
+        svg = BY_NAME[name].folder / f"{what}.svg"
         subprocess.run(("rsvg-convert", "--output", out, svg), check=True)
         assert out.read_bytes().startswith(b"\x89PNG")
 

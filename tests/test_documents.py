@@ -5,10 +5,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from bundles import BY_NAME
 from documents import PATHS, Workplace, blocks, console, same, text_of
 from evidence_report import markdown
 from make_command_reference import EXITS, page
 from make_comment_picture import drawn
+from valid_sites import EXAMPLES
 
 from generator.cli import COMMANDS
 from generator.resources import ROOT
@@ -131,7 +133,7 @@ def test_documented_tree_is_that_of_a_bundle() -> None:
 
 def test_documented_files_are_in_a_bundle() -> None:
     """Each is in a bundle of the examples, unless it is part of a service that none has."""
-    sites = "".join(path.read_text() for path in (ROOT / "sites").glob("*.yaml"))
+    sites = "".join(path.read_text() for path in (ROOT / "sites").rglob("*.yaml"))
     rows = [
         row
         for row in text_of(BUNDLE).splitlines()
@@ -140,8 +142,9 @@ def test_documented_files_are_in_a_bundle() -> None:
     ]
     names = [name for row in rows for name in re.findall(r"`(\S+/\S+)`", row)]
     assert len(names) > 10
+    folders = [BY_NAME[example].folder for example in EXAMPLES]
     for name in names:
-        assert [*(ROOT / "out").glob(f"*/{name}"), *(ROOT / "out").glob(f"*/*/{name}")], name
+        assert any([*root.glob(name), *root.glob(f"*/{name}")] for root in folders), name
     for service in ("monitoring", "guard", "firewall", "qos", "web_ui"):
         assert is_shown(service, sites), service
 

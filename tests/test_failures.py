@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from bundles import BUNDLES, Bundle, links
+from bundles import BUNDLES, BY_NAME, Bundle, links
 from cluster.results import MEASURED
 from conftest import Command
 from programs import require, require_root
 from racks import ring_text, site_text
 from tables import of_each
-from valid_sites import valid, valid_file
+from valid_sites import EXAMPLES, valid, valid_file
 
 from generator.bundle.render import render
 from generator.failures.analysis import KINDS, Analysis, Failure, Fault, analysis
@@ -34,7 +34,6 @@ from generator.verify.namespaces import MANAGEMENT, PROGRAMS, Fabric, fabric, ha
 TABLES = Path(__file__).parent / "failures.md"
 OF_EACH_KIND = ("lab-mesh", "pair-llamacpp", "rack-switch", "three-models")
 GATEWAY = ROOT / "tests/golden/groups-gateway/site.yaml"
-BY_NAME = {bundle.name: bundle for bundle in BUNDLES}
 
 
 def files_of(site: Site) -> dict[str, str]:
@@ -48,7 +47,7 @@ def analyzed(site: Site, files: Mapping[str, str] | None = None) -> dict[str, Fa
 
 
 def example(name: str) -> Site:
-    return valid_file(ROOT / f"sites/{name}.yaml").site
+    return valid_file(EXAMPLES[name]).site
 
 
 # In namespaces

@@ -26,6 +26,7 @@ from published import (
     paged_cache,
 )
 from tables import of_each
+from valid_sites import EXAMPLES
 
 from generator import catalogs
 from generator.catalogs import Checkpoint
@@ -48,7 +49,7 @@ from generator.resources import ROOT
 from generator.sitefile.beside import Source, SourceFile
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Parallel
 
-SITES = sorted((ROOT / "sites").glob("*.yaml"))
+SITES = sorted((ROOT / "sites").rglob("*.yaml"))
 NAMES = catalogs.checkpoint_names()
 steady = settings(
     deadline=None, derandomize=bool(os.environ.get("CI")), database=None, max_examples=50
@@ -937,7 +938,7 @@ def test_line_of_a_log_that_is_too_long_says_nothing(sparkgen: Command, tmp_path
 
 
 def test_measured_cache_is_compared_for_all_sequences(sparkgen: Command, tmp_path: Path) -> None:
-    site, log = ROOT / "sites/pair-llamacpp.yaml", tmp_path / "log"
+    site, log = ROOT / "sites/more/pair-llamacpp.yaml", tmp_path / "log"
     log.write_text(RPC_LOG)
     outcome = sparkgen("fit", site, "--measured", log, cwd=ROOT)
     lines = {line[:31].strip(): line.split()[-1] for line in outcome.out.splitlines()}
@@ -1146,7 +1147,7 @@ def test_alternatives_are_splits_that_the_engine_takes() -> None:
 
 
 def test_more_nodes_than_cables_join_are_on_a_switch(sparkgen: Command) -> None:
-    site = ROOT / "sites/ring-405b.yaml"
+    site = ROOT / "sites/more/ring-405b.yaml"
     output = sparkgen("fit", site, "--compare", cwd=ROOT).out
     lines = [line for line in output.splitlines() if " on a switch " in line]
     assert lines
@@ -1205,7 +1206,7 @@ def test_fit_takes_a_few_times_as_long_as_importing_its_libraries(name: str) -> 
     """In CPU time, measured alternately: a busy machine slows both down."""
     fit, imports = [], []
     for _ in range(3):
-        fit.append(processor_seconds("-m", "generator", "fit", f"sites/{name}.yaml"))
+        fit.append(processor_seconds("-m", "generator", "fit", str(EXAMPLES[name])))
         imports.append(processor_seconds("-c", "import click, jinja2, cerberus, yaml"))
     assert min(fit) < 5 * min(imports)
 

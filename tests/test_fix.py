@@ -603,5 +603,5 @@ def test_interrupted_write_keeps_the_file(
 
 
 def test_example_sites_need_no_fix(tmp_path: Path, sparkgen: Command) -> None:
-    for file in sorted((ROOT / "sites").glob("*.yaml")):
+    for file in sorted((ROOT / "sites").rglob("*.yaml")):
         assert sparkgen("fix", file, cwd=tmp_path).code == 0

@@ -33,7 +33,7 @@ from generator.sitefile.sections import site_schema
 
 SECONDS = 6
 MOST_PRINTED = 1_000_000
-EXAMPLES = sorted((ROOT / "sites").glob("*.yaml"))
+EXAMPLES = sorted((ROOT / "sites").rglob("*.yaml"))
 
 Steps = tuple[str | int, ...]
 

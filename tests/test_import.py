@@ -39,7 +39,7 @@ from generator.site.places import place
 from generator.sitefile.beside import Source, SourceFile, nothing_beside
 from generator.sitefile.disk import beside
 
-SITES = sorted((ROOT / "sites").glob("*.yaml"))
+SITES = sorted((ROOT / "sites").rglob("*.yaml"))
 
 
 SYSCTL, TEXTS = "etc/sysctl.d/90-sparkgen.conf", ("site.yaml", "base.yaml", "lock.yaml")

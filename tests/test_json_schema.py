@@ -24,7 +24,7 @@ from generator.sitefile.source import Document, Plain, read
 from generator.sitefile.text_types import TEXT_TYPES
 
 TESTS = Path(__file__).parent
-SITES = sorted([*(ROOT / "sites").glob("*.yaml"), *TESTS.glob("golden/*/site.yaml")])
+SITES = sorted([*(ROOT / "sites").rglob("*.yaml"), *TESTS.glob("golden/*/site.yaml")])
 # Mistakes that the schema reports; an editor cannot report later ones.
 OF_THE_SCHEMA = [case for case in CASES if re.match(r"SG10[1-9]-", case)]
 OF_THE_RULES = [
@@ -135,7 +135,7 @@ def test_listed_exceptions_are_error_cases() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted((ROOT / "sites").glob("*.yaml")), ids=lambda path: path.stem
+    "path", sorted((ROOT / "sites").rglob("*.yaml")), ids=lambda path: path.stem
 )
 def test_modeline_of_an_example_site_leads_to_the_json_schema(path: Path) -> None:
     first, _, _ = path.read_text(encoding="utf-8").partition("\n")

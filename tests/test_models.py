@@ -99,7 +99,7 @@ def test_comparison_has_the_checkpoints_of_the_same_model(sparkgen: Command) -> 
 
 
 def test_the_sites_own_split_and_sequences_decide(sparkgen: Command) -> None:
-    found = listed(sparkgen, "qwen3", "--fits", ROOT / "sites/pair-qwen3-235b.yaml")
+    found = listed(sparkgen, "qwen3", "--fits", ROOT / "sites/more/pair-qwen3-235b.yaml")
     assert found
     assert {each["tensor"] for each in found} == {2}
     assert all(each["mostSequences"] >= 4 for each in found)
@@ -114,14 +114,14 @@ def test_the_sites_own_split_and_sequences_decide(sparkgen: Command) -> None:
     ],
 )
 def test_models_are_sorted_by_what_is_asked(key: str, figure: str, sparkgen: Command) -> None:
-    site = ROOT / "sites/pair-qwen3-235b.yaml"
+    site = ROOT / "sites/more/pair-qwen3-235b.yaml"
     figures = [each[figure] for each in listed(sparkgen, "qwen", "--fits", site, "--sort", key)]
     assert len(figures) > 3
     assert figures == sorted(figures, reverse=True)
 
 
 def test_all_groups_are_listed(sparkgen: Command) -> None:
-    outcome = sparkgen("models", "gemma", "--fits", ROOT / "sites/three-models.yaml", cwd=ROOT)
+    outcome = sparkgen("models", "gemma", "--fits", ROOT / "sites/more/three-models.yaml", cwd=ROOT)
     rows = [line.split()[0] for line in outcome.out.splitlines()]
     assert rows[0] == "GROUP"
     assert len(set(rows[1:])) > 1

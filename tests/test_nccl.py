@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bundles import BUNDLES, links, on_node
+from bundles import BY_NAME, links, on_node
 from programs import require
 from stand_ins import StandIns
 
@@ -14,7 +14,6 @@ from generator.pipeline import read_site
 from generator.site import Site
 from generator.verify.namespaces import PROGRAMS, Fabric, fabric
 
-BY_NAME = {bundle.name: bundle for bundle in BUNDLES}
 SCRIPT, BINARY = "/opt/sparkgen/nccl-test.sh", "all_reduce_perf"
 
 

@@ -13,7 +13,7 @@ from generator.resources import ROOT
 from generator.services.proxy import Proxy
 from generator.site import Site
 
-SITES = sorted([*ROOT.glob("sites/*.yaml"), *ROOT.glob("tests/golden/*/site.yaml")])
+SITES = sorted([*ROOT.glob("sites/**/*.yaml"), *ROOT.glob("tests/golden/*/site.yaml")])
 
 
 def read(site: Site) -> Desired:

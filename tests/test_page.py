@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from bundles import BUNDLES, Bundle
+from bundles import BUNDLES, BY_NAME, Bundle
 from programs import require
 from racks import ring_text
 from tables import of_each
@@ -88,7 +88,7 @@ def test_eight_nodes_stay_small() -> None:
 
 
 def test_hostile_words_are_text() -> None:
-    text = (ROOT / "sites/three-models.yaml").read_text()
+    text = (ROOT / "sites/more/three-models.yaml").read_text()
     hostile = "<script>alert(1)</script> & `code` [a](javascript:b)"
     site = valid(re.sub(r"description: .*", f"description: '{hostile}'", text)).site
     page = page_of(site)
@@ -167,7 +167,7 @@ def browse(work: Path, *options: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_page_in_chromium(scheme: str, tmp_path: Path) -> None:
     """Nothing is on the console, every text can be read, and a cable tells what it takes."""
-    pages = [(ROOT / "out" / name / "index.html").read_text() for name in SHOWN]
+    pages = [(BY_NAME[name].folder / "index.html").read_text() for name in SHOWN]
     frames = "".join(
         f'<iframe style="width: {width}px; height: 900px" srcdoc="{html.escape(page)}"></iframe>'
         for page in pages
@@ -194,6 +194,6 @@ def test_page_in_chromium(scheme: str, tmp_path: Path) -> None:
 
 def test_page_is_printed(tmp_path: Path) -> None:
     out = tmp_path / "page.pdf"
-    page = ROOT / "out/rack-switch/index.html"
+    page = BY_NAME["rack-switch"].folder / "index.html"
     browse(tmp_path, f"--print-to-pdf={out}", "--no-pdf-header-footer", f"file://{page}")
     assert out.read_bytes().startswith(b"%PDF-")

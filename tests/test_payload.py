@@ -6,13 +6,13 @@ import sys
 from collections import Counter
 
 import pytest
-from bundles import BUNDLES, Bundle
+from bundles import BUNDLES, BY_NAME, Bundle
 from node_programs import loaded
 from programs import require
 
 from generator.bundle.payload import FOLDER, original
 from generator.bundle.plan import payload
-from generator.resources import ROOT, TEMPLATES
+from generator.resources import TEMPLATES
 
 PAYLOAD = TEMPLATES / FOLDER
 FILES = {path.relative_to(PAYLOAD).as_posix() for path in PAYLOAD.rglob("*") if path.is_file()}
@@ -185,7 +185,7 @@ def test_verify_counts_tokens_of_each_engine(site: str) -> None:
     metrics, total = COUNTED[site]
     verify = loaded("node/verify.py")
     folder, said = (
-        ROOT / "out" / site / "spark1",
+        BY_NAME[site].folder / "spark1",
         verify.Answer(True, f"# TYPE a counter\n{metrics}"),
     )
     (engine,) = verify.Node(folder, verify.Options(), run=lambda *words: said).engines

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import pytest
 import yaml
+from valid_sites import EXAMPLES
 
 from generator.pipeline import read_site
 from generator.reports.text import place
@@ -29,7 +30,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.new.strip()[:30])
 def test_published_mistake_is_one_finding_that_says_what_to_write(mistake: Published) -> None:
-    right = (ROOT / f"sites/{mistake.site}.yaml").read_text("utf-8")
+    right = EXAMPLES[mistake.site].read_text("utf-8")
     assert mistake.old in right
     reading = read_site("site.yaml", right.replace(mistake.old, mistake.new, 1).encode())
     (finding,) = reading.findings

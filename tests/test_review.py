@@ -319,7 +319,7 @@ def test_model_in_parts(
 ) -> None:
     """The engine is given only the first part, and reads all of them."""
     file = tmp_path / "pair.yaml"
-    file.write_text((ROOT / "sites/pair-llamacpp.yaml").read_text())
+    file.write_text((ROOT / "sites/more/pair-llamacpp.yaml").read_text())
     assert sparkgen("build", file, cwd=tmp_path).code == 0
     rewrite(file, change)
     found = json.loads(sparkgen("diff", file, "--format", "json", cwd=tmp_path).out)
@@ -350,7 +350,7 @@ def test_secrets_and_keys(site: Path, tmp_path: Path, sparkgen: Command) -> None
 def test_keys_of_mpi(tmp_path: Path, sparkgen: Command) -> None:
     file = tmp_path / "sites/pair-trtllm-235b.yaml"
     file.parent.mkdir()
-    file.write_text((ROOT / "sites/pair-trtllm-235b.yaml").read_text())
+    file.write_text((ROOT / "sites/more/pair-trtllm-235b.yaml").read_text())
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
     sparkgen("build", file, cwd=tmp_path)
     commit(tmp_path)

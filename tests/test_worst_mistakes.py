@@ -8,12 +8,12 @@ from collections import Counter
 from typing import NamedTuple
 
 import pytest
+from valid_sites import EXAMPLES
 
 from generator.diagnostics import Severity
 from generator.fixing.repair import repair
 from generator.pipeline import read_site
 from generator.reports.text import place
-from generator.resources import ROOT
 
 
 class Worst(NamedTuple):
@@ -149,7 +149,7 @@ MISTAKES = (
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: f"{m.site}-{m.rule}-{m.message[:20]}")
 def test_mistake_is_reported_and_undone(mistake: Worst) -> None:
-    right = (ROOT / f"sites/{mistake.site}.yaml").read_text()
+    right = EXAMPLES[mistake.site].read_text()
     wrong = right
     for old, new in ((mistake.right, mistake.wrong), mistake.also or ("", "")):
         assert old in wrong

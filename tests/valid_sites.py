@@ -4,8 +4,12 @@ from pathlib import Path
 
 from generator.pipeline import ValidReading, read_site
 from generator.reports.text import text
+from generator.resources import ROOT
 from generator.sitefile.beside import Beside, nothing_beside
 from generator.sitefile.disk import beside
+
+# Those beside `more/` have their bundles in `out/`.
+EXAMPLES = {path.stem: path for path in sorted((ROOT / "sites").rglob("*.yaml"))}
 
 
 def valid(

@@ -14,7 +14,7 @@ from generator.failures import table
 from generator.failures.analysis import KINDS, analysis
 
 
-@click.command(epilog="Example: sparkgen failures sites/three-models.yaml")
+@click.command(epilog="Example: sparkgen failures sites/more/three-models.yaml")
 @SITE_OR_STDIN
 @click.option(
     "--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Only faults of this kind."

@@ -29,7 +29,7 @@ def files() -> list[File]:
 
 
 def _files() -> Iterator[File]:
-    folders = (TESTS.parent / "sites", TESTS / "right")
+    folders = (TESTS.parent / "sites", TESTS.parent / "sites/more", TESTS / "right")
     paths = [path for folder in folders for path in folder.glob("*.yaml")]
     paths += (TESTS / "golden").glob("*/site.yaml")
     for number, path in enumerate(sorted(paths)):
