@@ -289,7 +289,7 @@ def decisions(
     if f"version: {version}," not in images:
         yield f"images/{engine}.yaml: no image is listed with {version}"
     if parsed(ENGINE_TRAITS[engine].start.version) < parsed(version):
-        yield f"catalogs/engines: new sites start with {ENGINE_TRAITS[engine].start.version}"
+        yield f"schemas/traits: new sites start with {ENGINE_TRAITS[engine].start.version}"
     yield from _of_rows(engine, version, schemas)
 
 

@@ -87,7 +87,7 @@ replaced.tsv: --gone is gone; what replaces it?
 new: --old
 replaced.tsv: SGLANG_GONE is gone; what replaces it?
 images/sglang.yaml: no image is listed with 1.1
-catalogs/engines: new sites start with {ENGINE_TRAITS["sglang"].start.version}
+schemas/traits: new sites start with {ENGINE_TRAITS["sglang"].start.version}
 startup/sglang.yaml: every row; it was last looked at for 1.0
 startup/sglang.yaml: ends before 1.1: past
 """

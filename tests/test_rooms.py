@@ -74,7 +74,7 @@ def test_imports_are_those_of_the_table() -> None:
 # Where engines and topologies are at home, and where the same word means something else.
 AT_HOME = {
     **{f"engines/{module_name(engine)}": {engine} for engine in ENGINES},
-    **{f"catalogs/engines/{module_name(engine)}.py": {engine} for engine in ENGINES},
+    **{f"rules/{module_name(engine)}.py": {engine} for engine in ENGINES},
     "fabric/topologies/": {*TOPOLOGIES},
     # A cache of recent tokens, a flag without a value, a way of exchanging data.
     "fit/": {"ring"},

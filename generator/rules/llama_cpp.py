@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.engines.llama_cpp import NAME
 from generator.diagnostics import Severity, removal, replacements
 from generator.engines.startup import Verdict
 from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.registry import Fault, rule
 from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Topology
+
+NAME = "llama.cpp"
 
 _ROOT = PurePosixPath("/")
 _IN_THE_ROOT = "the file is in the root folder, which can't be mounted into a container"

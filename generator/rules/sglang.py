@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from generator.catalogs.engines.sglang import NAME
 from generator.engines import ENGINES
 from generator.engines.startup import Verdict
 from generator.rules.registry import Fault, rule
 from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
 from generator.sitefile.declaration import DeclaredEngine
 from generator.sitefile.defaults import default
+
+NAME = "sglang"
 
 # With data parallel attention, SGLang takes this many ports after the rendezvous port.
 _DERIVED_PORTS = 6

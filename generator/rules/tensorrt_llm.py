@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from generator import catalogs
-from generator.catalogs.engines.tensorrt_llm import NAME, TRAITS
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog
 from generator.catalogs.flags import FlagCatalog
 from generator.diagnostics import (
@@ -32,7 +32,9 @@ from generator.sitefile.declaration import (
     Settings,
 )
 
-_CONFIG = ("engine", "args", TRAITS.settings_flag)
+NAME = "tensorrt-llm"
+
+_CONFIG = ("engine", "args", ENGINE_TRAITS[NAME].settings_flag)
 _KV_CACHE_DTYPES = ("auto", "fp8", "nvfp4")
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from generator.catalogs.advice import TOOL_CHOICE, TOOL_PARSER
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.engines.vllm import NAME
 from generator.catalogs.versions import release
 from generator.diagnostics import Add, KeyPath, Replace
 from generator.engines.startup import Verdict
@@ -15,6 +14,8 @@ from generator.rules.registry import Fault, rule
 from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
 from generator.settings.flags import EngineSettings
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
+
+NAME = "vllm"
 
 _SEQUENCES: KeyPath = ("model", "max_sequences")
 # The first release that ends for want of blocks, and does not capture smaller graphs instead.

@@ -206,7 +206,7 @@ class Engine:
         task=Origin("engine.args", "what it serves: chats, embeddings or rankings"),
         title=Origin("engine.name", "the engine's name as people write it"),
         work_metrics=Origin("engine.name", "the metrics that tell whether the engine works"),
-        traits=Origin("engine.name", "what the engine is like, generator/catalogs/engines.py"),
+        traits=Origin("engine.name", "what the engine is like, schemas/traits"),
         venv=Origin("engine.venv"),
         version=Origin("engine.version"),
     )

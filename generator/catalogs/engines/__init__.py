@@ -1,14 +1,13 @@
-"""The traits of each engine: a module for each, found by the engine's name in a site file.
+"""The traits of each engine: `schemas/traits/ENGINE.yaml`, by its name in a site file.
 
 Code that depends on a property of an engine checks it here, not the engine's name.
 """
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 
 from generator import precompiled
-from generator.catalogs.engines.traits import EngineTraits
+from generator.catalogs.engines.traits import EngineTraits, read
 from generator.on_demand import OnDemand
 
 
@@ -24,7 +23,7 @@ def module_name(engine: str) -> str:
 
 
 def _traits(engine: str) -> EngineTraits:
-    traits: EngineTraits = import_module(f"{__name__}.{module_name(engine)}").TRAITS
+    traits: EngineTraits = read(EngineTraits, precompiled.schema(f"traits/{engine}"))
     return traits
 
 

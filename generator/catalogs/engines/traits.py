@@ -1,8 +1,11 @@
-"""The traits of an engine: its memory, its settings, and how people start it."""
+"""The traits of an engine: its memory, its settings, and how people start it.
+
+In `schemas/traits/` a release is text, and a record may be a list of its first fields.
+"""
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Literal
+from types import MappingProxyType, UnionType
+from typing import Any, Literal, get_args, get_origin
 
 from generator.catalogs.versions import Release, release
 from generator.origin import Origin
@@ -202,8 +205,8 @@ class EngineTraits:
     `nvfp4_kernels` the first with correct NVFP4 there; None if it is not known to matter.
     `startup_since` is the oldest release whose startup checks are known.
 
-    `tasks` are the flags with which it serves something other than chats, with their values, which
-    switches don't have, and the task.
+    `tasks` are the flags with which it serves something other than chats, each with its value,
+    which switches don't have, and the task.
 
     `joins_dense_replicas`: replicas of a model without experts may span nodes. `tuned_by_one` are
     the first release in which only one rank keeps FlashInfer's tuning, and the first one after
@@ -241,7 +244,7 @@ class EngineTraits:
     sets itself, from the model's files and its attention backend.
     """
 
-    ORIGIN = Origin("engine.name", "what the engine is like, generator/catalogs/engines")
+    ORIGIN = Origin("engine.name", "what the engine is like, schemas/traits")
 
     title: str
     batches: tuple[BatchDefaults, ...]
@@ -285,7 +288,7 @@ class EngineTraits:
     locks_metrics: bool = False
     asked_when_ready: tuple[str, ...] = ("/v1/models",)
     is_built_for_ranks: bool = False
-    tasks: Mapping[tuple[str, str], Task] = MappingProxyType({})
+    tasks: Mapping[str, Task] = MappingProxyType({})
     paging: Paging | None = None
     pools: Pools | None = None
     window_cells: int = 1
@@ -300,7 +303,8 @@ class EngineTraits:
 
     def task(self, value: Callable[[str], object]) -> Task:
         """What it serves with the flags that have these values."""
-        found = [task for (flag, word), task in self.tasks.items() if value(flag) == (word or True)]
+        words = ((*name.partition(" "), task) for name, task in self.tasks.items())
+        found = [task for flag, _, word, task in words if value(flag) == (word or True)]
         return found[-1] if found else "chat"
 
     def tunes_anew(self, version: str, ranks: int) -> bool:
@@ -329,3 +333,22 @@ class EngineTraits:
         """The fewest columns per scale of FP8 blocks that a version accepts, if known."""
         found = [least for since, least in self.finest_blocks if since <= release(version)]
         return found[-1] if found else None
+
+
+def read(kind: Any, value: Any) -> Any:
+    """A value of one of these types, from what YAML has in its place."""
+    parts = get_args(kind)
+    if kind == Release:
+        return release(value)
+    if hasattr(kind, "__match_args__"):
+        fields, types = kind.__match_args__, kind.__annotations__
+        named = dict(zip(fields, value, strict=False)) if isinstance(value, list) else value
+        return kind(**{name: read(types[name], one) for name, one in named.items()})
+    if isinstance(kind, UnionType):
+        return read(parts[0], value)
+    if get_origin(kind) is tuple:
+        kinds = parts[:1] * len(value) if parts[-1] is ... else parts
+        return tuple(read(part, one) for part, one in zip(kinds, value, strict=True))
+    if get_origin(kind) is Mapping:
+        return {name: read(parts[1], one) for name, one in value.items()}
+    return value

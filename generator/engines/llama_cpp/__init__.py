@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from generator.catalogs.engines.llama_cpp import NAME
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, draft_flags
 from generator.engines.command_line import draft_settings as draft_settings
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
     # The module is imported by name, so its type is checked here.
     _: EngineModule = llama_cpp
+
+NAME = "llama.cpp"
 
 LAUNCHERS: tuple[str, ...] = ("native",)
 API_PORT = 8080

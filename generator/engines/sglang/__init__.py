@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from generator.catalogs.engines.sglang import NAME
 from generator.catalogs.speculation import method_of
 from generator.engines import handed_on
 from generator.engines.arguments import arguments, draft_flags
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
     # The module is imported by name, so its type is checked here.
     _: EngineModule = sglang
+
+NAME = "sglang"
 
 LAUNCHERS: tuple[str, ...] = ("native",)
 API_PORT = 30000

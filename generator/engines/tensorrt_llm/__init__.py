@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from generator.catalogs.engines.tensorrt_llm import NAME
 from generator.catalogs.speculation import method_of
 from generator.catalogs.versions import version
 from generator.engines import handed_on
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 
     # The module is imported by name, so its type is checked here.
     _: EngineModule = tensorrt_llm
+
+NAME = "tensorrt-llm"
 
 LAUNCHERS: tuple[str, ...] = ("mpi", "slurm")
 API_PORT = 8000

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from generator.catalogs.engines.vllm import NAME
 from generator.catalogs.speculation import method_of
 from generator.engines import handed_on
 from generator.engines.arguments import arguments
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
     # The module is imported by name, so its type is checked here.
     _: EngineModule = vllm
+
+NAME = "vllm"
 
 LAUNCHERS: tuple[str, ...] = ("native", "ray")
 API_PORT = 8000
