@@ -32,6 +32,7 @@ from generator.sitefile.key_rules import (
 )
 from generator.sitefile.mistakes import other_words
 from generator.sitefile.mistakes.faults import Fault, Faults, typed_at
+from generator.sitefile.mistakes.indentation import MARK
 from generator.sitefile.mistakes.single import finding_of
 from generator.sitefile.mistakes.slips import is_content, neighbours, width
 from generator.sitefile.sections import GROUPS, SECTIONS
@@ -462,13 +463,10 @@ def below_one_key(faults: Faults) -> Found:
             yield _finding("SG101", message, text, path), edits
 
 
-_MARK = re.compile(r"[ \t]*([-+>$*|\u2502]|[0-9]+[:|]?)[ \t]+(?=[A-Za-z_][\w-]*$)")
-
-
 def behind_a_mark(faults: Faults) -> Found:
     """A line with what a diff, a terminal or a viewer of files writes before it."""
     for path in (fault.path for fault in faults.of("unknown")):
-        span, found = faults.document.locate(path, at_key=True), _MARK.match(str(path[-1]))
+        span, found = faults.document.locate(path, at_key=True), MARK.match(str(path[-1]))
         if span is None or span.file or found is None:
             continue
         key, column = str(path[-1])[found.end() :], span.column + found.end()

@@ -69,5 +69,6 @@ SLIPS: Sequence[SlipOfText] = (
     SlipOfText("an entry without its dash, or the space after", "it", indentation.dashes),
     SlipOfText("a dash before a key", "the key without it", indentation.needless_dash),
     SlipOfText("a section without its key", "the key", indentation.missing_section),
+    SlipOfText("a line with a mark before it", "the line without it", indentation.marks),
     SlipOfText("a line in the wrong column", "another column", indentation.columns),
 )
