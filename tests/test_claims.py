@@ -61,7 +61,7 @@ def test_claims_are_shown(page: str) -> None:
 
 
 def test_build_starts_no_program_and_opens_no_connection(tmp_path: Path) -> None:
-    site = ROOT / "sites/three-models.yaml"
+    site = ROOT / "sites/more/three-models.yaml"
     subprocess.run(
         [sys.executable, "-c", _OFFLINE, "build", "--out", str(tmp_path / "out"), str(site)],
         cwd=ROOT,
