@@ -107,7 +107,7 @@ HEAD = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1
 def operator_files() -> dict[str, str]:
     """The operator's files of the site, which wait only briefly: stand-ins start at once."""
     tree = render(site_of(), "")
-    names = ("switch.sh", "site.env", "ssh_config")
+    names = ("switch.sh", "reasons.sh", "site.env", "ssh_config")
     return {name: tree[f"operator/{name}"].text.replace(" 2100\n", " 15\n") for name in names}
 
 

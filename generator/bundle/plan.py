@@ -216,6 +216,7 @@ _OPERATOR_OF_EVERY_SITE = (
     OperatorEntry("operator/airgap.sh", 0o755, payload=True),
     OperatorEntry("operator/cables.txt", made=cable_sheet, wanted=_is_cabled),
     OperatorEntry("operator/deploy.sh", 0o755, payload=True),
+    OperatorEntry("operator/reasons.sh", payload=True),
     OperatorEntry("operator/site.env"),
     OperatorEntry("operator/ssh_config"),
     OperatorEntry("operator/switch.sh", 0o755, payload=True, wanted=_has_alternatives),
