@@ -85,16 +85,16 @@ as_root() { perform "$1" "${login[@]}" -t "$1" sudo sparkgen-bundle/install.sh "
 # What the last command printed, here or there.
 has_said() { own_words "$work/said" "$work/errors" | grep -q -e "$1"; }
 
-# ssh's own failures have the status 255, and rsync passes them on.
+# ssh's own failures have the status 255.
 unlike_255() { if (($1 == 255)); then echo unreachable; else echo "$2"; fi; } # STATUS STATE
 
 # Copies and compares, as root, who alone can read netplan's files. sudo's own failure has status 1, too.
 compare() { # NODE
-  local status=0
+  local status
   : >"$work/said"
-  copy "$1" </dev/null || status=$?
-  if ((status)); then
-    record "$1" "$(unlike_255 "$status" refused)" "$(reason "$1")"
+  if ! copy "$1" </dev/null; then
+    # rsync's status does not tell whether ssh got through; the shared connection does.
+    record "$1" "$(if [[ -S $work/$1 ]]; then echo refused; else echo unreachable; fi)" "$(reason "$1")"
     return
   fi
   as_root "$1" --check ${rename:+"$rename"} | tee "$work/said"
@@ -265,5 +265,5 @@ done
     done
     exit 1
   fi
-  if [[ $(which_are stays $all) ]]; then exit 1; fi
+  if [[ -n $(which_are stays $all) ]]; then exit 1; fi
 }

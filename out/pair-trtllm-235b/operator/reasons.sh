@@ -14,7 +14,8 @@ reason() { # NODE
     *'Host key verification failed'*) echo "its host key is not trusted here yet: ssh -F operator/ssh_config $1, and compare the key with that at its console" ;;
     *'UNPROTECTED PRIVATE KEY'*) echo "others can read your private key: chmod 600 it" ;;
     *'Too many authentication failures'*) echo "your agent offers too many keys: name one with IdentityFile and IdentitiesOnly in ~/.ssh/config, or ssh-add -D" ;;
-    *': Permission denied ('*) echo "it does not accept your key: ssh-copy-id -F operator/ssh_config $1, or ssh-add the right key" ;;
+    *': Permission denied (13)'*) echo "sparkgen-bundle there belongs to somebody else: sudo chown -R \$USER sparkgen-bundle" ;;
+    *': Permission denied ('[!0-9]*) echo "it does not accept your key: ssh-copy-id -F operator/ssh_config $1, or ssh-add the right key" ;;
     *'Could not resolve hostname'*) echo "its name has no address here: write management.address in the site file, or see DNS" ;;
     *'No route to host'* | *'Network is unreachable'* | *'Host is down'*) echo "there is no route to it: see its power and cable, and your own network" ;;
     *'Connection refused'*) echo "nothing answers at its port for SSH: systemctl status ssh at its console" ;;
@@ -29,7 +30,6 @@ reason() { # NODE
     *'incorrect password'* | *'a password is required'*) echo "sudo has not got the right password: run this again" ;;
     *'not in the sudoers'* | *'not allowed to'* | *'may not run sudo'*) echo "its user may not use sudo: add it to the group sudo at the console" ;;
     *'sudo: not found'* | *'sudo: command not found'*) echo "sudo is not installed there: as root at the console, apt install sudo" ;;
-    *'rsync: '*'Permission denied'*) echo "sparkgen-bundle there belongs to somebody else: sudo chown -R \$USER sparkgen-bundle" ;;
     *) sed '/^ *$/d' <<<"$words" | tail -n 1 | grep . || echo "no reason was given" ;;
   esac
 }
