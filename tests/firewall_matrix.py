@@ -74,8 +74,9 @@ printf '%s\n' "IdentityFile $T/key" 'StrictHostKeyChecking no' 'UserKnownHostsFi
 /usr/sbin/sshd -D -f "$T/sshd_config" &
 trap 'kill $!' EXIT
 login() { # NAMESPACE ADDRESS
-  if ip netns exec "$1" ssh -F "$T/ssh_config" "root@$2" true </dev/null; then echo "$*: in"
-  else echo "$*: out"; fi
+  local is=out
+  ! ip netns exec "$1" ssh -F "$T/ssh_config" "root@$2" true </dev/null || is=in
+  echo "$*: $is"
 }
 state() {
   ufw show added; ufw status verbose; cat /etc/default/ufw; ls /etc/ufw
@@ -83,7 +84,8 @@ state() {
   login fabric 10.100.0.1; login far 203.0.113.1
 }
 state >"$T/bare"
-[[ $(grep -c ": in$" "$T/bare") == 4 ]] || { cat "$T/bare" >&2; exit 1; } # sshd is up, and reached from everywhere
+# sshd is up, and reached from everywhere.
+[[ $(grep -c ": in$" "$T/bare") == 4 ]] || { cat "$T/bare" >&2; exit 1; }
 cp -r /etc/ufw "$T/kept"; cp /etc/default/ufw "$T/policy"
 while IFS=$'\\t' read -r name commands <&3; do
   eval "$commands" >/dev/null

@@ -1,4 +1,4 @@
-"""One set-up of ufw, drawn from those of the matrix; firewall_matrix.py tries all of them by hand."""
+"""One set-up of ufw, drawn from those that firewall_matrix.py tries by hand."""
 
 import random
 
