@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.site import Model, Words
 from generator.sitefile.declaration import DeclaredModel
 from generator.sitefile.sections import site_schema
@@ -19,6 +20,11 @@ def _keys() -> Mapping[str, Mapping[str, str]]:
 def flags(engine: str) -> Mapping[str, str]:
     """The keys of the site file, by the flag that gets each."""
     return {own[engine]: f"model.{key}" for key, own in _keys().items() if engine in own}
+
+
+def owned(engine: str) -> Mapping[str, str]:
+    """All flags that the site file has a key for, or that only the generator can determine."""
+    return {**flags(engine), **ENGINE_TRAITS[engine].owned_flags}
 
 
 def values(model: DeclaredModel) -> Mapping[str, Any]:
