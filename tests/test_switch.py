@@ -461,6 +461,7 @@ def test_verify_checks_whether_an_alternative_could_start(memory: Path) -> None:
     assert "chat" not in lacking
     on.answers["systemctl"]["'is-active sparkgen-engine-chat'"] = "active\\n"
     assert on.run("--serves", "chat").returncode == 1
-    on.answers["docker"]["'inspect --format {{if .State.Health}}'*"] = "healthy\\n"
+    healthy = '[{"State": {"Running": true, "Health": {"Status": "healthy"}}}]'
+    on.answers["docker"]["'inspect sparkgen-engine-chat'"] = healthy
     assert on.run("--serves", "chat").returncode == 0
     assert on.run("--serves", "coder").returncode == 1
