@@ -1,104 +1,159 @@
-"""Published networks without an engine of ours: trainings, tests, k3s, one site each.
+"""Published networks without an engine of ours, one site of `networks/` each, on simulated nodes.
 
-Cables, and addresses where they are published and can work, are those of the source; what runs on
-them is their owners', or a job.
+Cables, and addresses where they are published and can work, are those of the source that each site
+names; what runs on them is its owners', or a job.
 """
 
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from bundles import Bundle
+from cluster import nodes, stack
+from cluster.machines import KEEP_CACHES, Machine
+from cluster.stack import Rack
+from cluster.upgrade import Action, carry_out
+from conftest import Command
 from programs import require, require_root
 from test_cablings import complaints_of
+from test_verify import DGX_RELEASE
 
 from generator.bundle.render import render
 from generator.pipeline import read_site
 from generator.site import Site
 from generator.verify.namespaces import PROGRAMS
 
-TWO = "nodes: [{name: spark1}, {name: spark2}]\n"
-THREE = """\
-nodes:
-  - {name: spark1, management: {address: 192.168.0.31/24}}
-  - {name: spark2, management: {address: 192.168.0.134/24}}
-  - {name: spark3, management: {address: 192.168.0.167/24}}
-"""
-TRIANGLE = """\
-cabling:
-  - endpoints: [spark1:p0, spark2:p1]
-  - endpoints: [spark2:p0, spark3:p1]
-  - endpoints: [spark3:p0, spark1:p1]
-"""
-MANAGED = """\
-nodes:
-  - {name: spark1, management: {address: 192.168.0.194/24}}
-  - {name: spark2, management: {address: 192.168.0.221/24}}
-"""
-NETWORKS = {
-    # Two nodes for anything distributed: the right ports, addresses left to the machine.
-    "https://github.com/NVIDIA/dgx-spark-playbooks/tree/main/nvidia/connect-two-sparks": TWO
-    + "cabling: [{endpoints: [spark1:p1, spark2:p1]}]\n",
-    # NCCL's own test between two nodes.
-    "https://github.com/NVIDIA/dgx-spark-playbooks/tree/main/nvidia/nccl": TWO
-    + "cabling: [{endpoints: [spark1:p1, spark2:p1]}]\n"
-    "jobs:\n  - {name: bandwidth, launcher: mpi, "
-    "command: /home/nvidia/nccl-tests/build/all_gather_perf -b 16G -e 16G -f 2}\n",
-    # Ansible for a backbone of two nodes; a bond there, both halves here.
-    "https://github.com/rmkraus/spark-cluster": MANAGED
-    + "cabling:\n  - endpoints: [spark1:p0, spark2:p0]\n"
-    "    addresses: [[172.16.0.1/30, 172.16.0.2/30], [172.16.0.5/30, 172.16.0.6/30]]\n",
-    # Training by torchrun; the other port of each node is a link to the house.
-    "https://github.com/ArgentAIOS/dgx-spark-cluster": MANAGED
-    + "cabling: [{endpoints: [spark1:p0, spark2:p0]}]\n"
-    "topology: {uplinks: [spark1:p1, spark2:p1]}\n"
-    "jobs:\n  - {name: train, launcher: torchrun, venv: /home/nvidia/train, command: train.py}\n",
-    # Training by sbatch on three nodes, each joined to both others.
-    "https://github.com/autoscriptlabs/nccl-mesh-plugin": THREE
-    + TRIANGLE
-    + "jobs:\n  - {name: train, launcher: slurm, venv: /opt/train, command: python train.py}\n",
-    # Three nodes for anything, with overlays beside.
-    "https://skillmds.dev/skill/plurigrid-asi-skills-gx10-cluster-skill-md": THREE + TRIANGLE,
-    # Two workers of a k3s cluster that exists.
-    "https://github.com/toxicoder/inkorporated": MANAGED
-    + "cabling: [{endpoints: [spark1:p0, spark2:p0]}]\n",
-}
+FILES = {path.stem: path for path in sorted((Path(__file__).parent / "networks").glob("*.yaml"))}
 MODEL = """\
 model: {name: gpt-oss-20b, context_length: 8192}
 engine:
   name: vllm
   version: 0.33.0
-  image: vllm/vllm-openai:v0.33.0
   nccl: 2.30.7
 """
+IMAGE = "  image: vllm/vllm-openai:v0.33.0\n"
+# No model is fetched for a stand-in.
+FETCHED: dict[str, Action] = {"fetch the ": lambda *_: None}
 
 
-def site_of(network: str, more: str = "") -> Site:
+def site_of(name: str, more: str = "") -> Site:
     """The site, which has no error and no warning."""
-    reading = read_site("lab.yaml", f"version: 1\nname: lab\n{network}{more}".encode())
+    text = FILES[name].read_text() + more
+    reading = read_site(FILES[name].name, text.encode())
     assert [f.message for f in reading.findings if f.severity.name != "NOTE"] == []
     assert reading.site
     return reading.site
 
 
-@pytest.mark.parametrize("source", NETWORKS)
-def test_network_works(source: str, tmp_path: Path) -> None:
+def split_of(site: Site) -> str:
+    """How an engine on all nodes splits the model."""
+    count = len(site.nodes)
+    return f"  parallel: {{{'pipeline' if count == 3 else 'tensor'}: {count}}}\n"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_network_works(name: str, tmp_path: Path) -> None:
     require(*PROGRAMS)
     require_root()
-    assert complaints_of(site_of(NETWORKS[source]), tmp_path) == []
+    assert complaints_of(site_of(name), tmp_path) == []
 
 
-@pytest.mark.parametrize("source", NETWORKS)
-def test_model_that_is_added_leaves_the_network_alone(source: str) -> None:
-    before = site_of(NETWORKS[source])
-    size = "pipeline: 3" if len(before.nodes) == 3 else "tensor: 2"
-    after = site_of(NETWORKS[source], f"{MODEL}  parallel: {{{size}}}\n")
+@pytest.mark.parametrize("name", FILES)
+def test_model_that_is_added_leaves_the_network_alone(name: str) -> None:
+    before = site_of(name)
+    after = site_of(name, MODEL + IMAGE + split_of(before))
     old, new = render(before, ""), render(after, "")
     kept = [path for path in old if path.endswith(("40-cx7.yaml", "nccl.conf", "/hosts"))]
-    assert kept
+    assert kept or len(before.nodes) == 1
     assert [path for path in kept if old[path].text != new[path].text] == []
 
 
 def test_smallest_sites() -> None:
     """A network of two is six lines, as many as a person has to decide."""
-    text = f"version: 1\nname: lab\n{TWO}cabling: [{{endpoints: [spark1:p0, spark2:p0]}}]\n"
+    two = "nodes: [{name: spark1}, {name: spark2}]\ncabling: [{endpoints: [spark1:p0, spark2:p0]}]"
+    text = f"version: 1\nname: lab\n{two}\n"
     assert text.count("\n") <= 6
     assert read_site("lab.yaml", text.encode()).findings == ()
+
+
+# What a simulated node has in place of a Spark's own, and the engine that is added.
+STAND_INS = {
+    "etc/dgx-release": DGX_RELEASE,
+    "usr/bin/nvidia-smi": "#!/bin/sh\necho 'NVIDIA GB10, 580.95.05'\n",
+    "usr/bin/timedatectl": "#!/bin/sh\necho yes\n",
+    "usr/bin/prlimit": "#!/bin/sh\necho unlimited\n",
+    "opt/units/sparkgen-engine.service.d/test.conf": f"[Service]\n{KEEP_CACHES}",
+    "opt/serve/bin/vllm": "#!/bin/sh\nexec python3 /opt/serve/serve.py\n",
+    "opt/serve/serve.py": """\
+import http.server
+class Healthy(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+http.server.HTTPServer(("", 8000), Healthy).serve_forever()
+""",
+}
+# A network card, a large disk, and a GPU for containers: no namespace has them.
+LACKING = {"hca", "disk", "nvidia-runtime", "cdi"}
+
+
+@contextmanager
+def installed(site: Path, folder: Path) -> Iterator[Rack]:
+    """Simulated nodes with the bundle of the site."""
+    require_root()
+    require(*PROGRAMS, *nodes.PROGRAMS)
+    bundle = Bundle(f"network-{site.stem}", site)
+    trees = {node.name: stack.prepared(bundle, node, folder) for node in bundle.site.nodes}
+    for tree in trees.values():
+        for path, text in STAND_INS.items():
+            (tree / path).parent.mkdir(parents=True, exist_ok=True)
+            (tree / path).write_text(text)
+            (tree / path).chmod(0o755)
+    with stack.cabled(bundle, folder) as network, stack.Rack(trees, network) as rack:
+        for machine in rack.machines.values():
+            stack.install(machine)
+            if bundle.site.jobs and bundle.site.jobs[0].image:
+                machine.systemctl("start", "docker")
+        yield rack
+
+
+def faults(machine: Machine) -> list[str]:
+    """What verify.py finds, but for what the node lacks."""
+    done = machine.run("/var/bundle/verify.py")
+    assert re.search(r"\d+ OK, ", done.stdout), done.stderr
+    found = re.findall(r"^FAIL  ((\S+).*)", done.stdout, re.MULTILINE)
+    return [line for line, check in found if check not in LACKING]
+
+
+# The others are installed by hand: `pytest -n0 -m cluster`.
+OFTEN = ("autoscriptlabs-mesh", "nvidia-nemo")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in OFTEN else pytest.mark.cluster) for n in FILES]
+)
+def test_installed(name: str, tmp_path: Path) -> None:
+    with installed(FILES[name], tmp_path) as rack:
+        found = {node: faults(machine) for node, machine in rack.machines.items()}
+    assert found == {node: [] for node in found}
+
+
+@pytest.mark.long
+def test_model_that_is_added_by_the_steps_of_diff(tmp_path: Path, sparkgen: Command) -> None:
+    site = tmp_path / "lab.yaml"
+    # The simulated nodes have no other users.
+    site.write_text(FILES["epappas-ansible"].read_text().replace("user: gx10", "user: root"))
+    assert sparkgen("build", site, cwd=tmp_path).code == 0
+    with installed(site, tmp_path) as rack:
+        site.write_text(site.read_text() + MODEL + "  venv: /opt/serve\n  parallel: {tensor: 2}\n")
+        told = sparkgen("diff", site, "--format", "json", cwd=tmp_path).out
+        (review,) = json.loads(told)["sites"]
+        assert sparkgen("build", site, cwd=tmp_path).code == 0
+        before = [machine.run("ip", "-o", "address").stdout for machine in rack.machines.values()]
+        carry_out(rack.machines, review, tmp_path / "out/lab", FETCHED)
+        assert {machine.state() for machine in rack.machines.values()} == {"active"}
+        after = [machine.run("ip", "-o", "address").stdout for machine in rack.machines.values()]
+        assert before == after

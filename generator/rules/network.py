@@ -57,10 +57,10 @@ def _uses(fabric: Fabric, cabling: Cabling) -> list[Use]:
 
 
 @rule("SG305", unless="SG203")
-def subnet_count(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def subnet_count(cabling: Cabling, topology: Topology, nodes: Nodes) -> Iterator[Fault]:
     """A cable with explicit subnets has one for each half."""
-    wanted = len(topology.halves)
     for cable in cabling:
+        wanted = len(topology.halves_at(cable, (n for n in nodes if n.name in cable.ends)))
         if cable.subnets and len(cable.subnets) != wanted:
             given = "1 subnet" if len(cable.subnets) == 1 else f"{len(cable.subnets)} subnets"
             halves = "1 half" if wanted == 1 else f"{wanted} halves"

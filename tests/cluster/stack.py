@@ -26,8 +26,8 @@ set -e
 mount --make-rprivate /
 mount -t tmpfs -o size=2g tmpfs /mnt
 for folder in etc opt srv usr/bin usr/libexec var; do
-  mkdir -p "$0/$folder" "/mnt/written/$folder" "/mnt/scratch/$folder"
-  layers="lowerdir=$0/$folder:/$folder,upperdir=/mnt/written/$folder,workdir=/mnt/scratch/$folder"
+  mkdir -p "$0/$folder" "/mnt/written/$folder" "/mnt/work/$folder"
+  layers="lowerdir=$0/$folder:/$folder,upperdir=/mnt/written/$folder,workdir=/mnt/work/$folder"
   mount -t overlay overlay -o "$layers" "/$folder"
 done
 mount -t proc proc /proc
@@ -80,11 +80,11 @@ def prepared(bundle: Bundle, node: Node, folder: Path) -> Path:
     """A node before its first install, with its folder of the bundle."""
     tree = nodes.prepared(folder / node.name)
     equip(tree)
-    assert node.management
     file = tree / "etc/netplan/01-management.yaml"
     file.parent.mkdir(parents=True)
-    file.write_text(_HOST.format(interface=MANAGEMENT, address=node.management.address))
-    file.chmod(0o600)
+    if node.management:
+        file.write_text(_HOST.format(interface=MANAGEMENT, address=node.management.address))
+        file.chmod(0o600)
     (tree / "etc/hostname").write_text(f"{node.name}\n")
     (tree / "etc/hosts").write_text("127.0.0.1 localhost\n")
     shutil.copytree(bundle.folder / node.name, tree / "var/bundle")
