@@ -1,6 +1,7 @@
 """`sparkgen describe-model` turns a Hugging Face config.json into a section of a site file."""
 
 import json
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -567,6 +568,27 @@ def test_unmodelled_layers_are_unknown(config: Any) -> None:
     assert fit
     assert fit.state == "unknown"
     assert "not modelled" in " ".join(fit.missing)
+
+
+@pytest.mark.parametrize(
+    ("engine", "flag"),
+    [
+        ("{name: vllm, version: 0.33.0, image: vllm/vllm-openai:v0.33.0}", "--max-model-len=auto"),
+        (
+            "{name: sglang, version: 0.5.23, image: lmsysorg/sglang:v0.5.23}",
+            r"--context-length=\d+",
+        ),
+    ],
+)
+def test_context_is_left_to_an_engine_that_can_determine_it(engine: str, flag: str) -> None:
+    text = (
+        "version: 1\nname: lab\nnodes: [{name: spark, management: {address: 10.0.0.11/24}}]\n"
+        f"model: {{name: gpt-oss-20b, context_length: auto}}\nengine: {engine}\n"
+    )
+    site = read_site("lab.yaml", text.encode()).site
+    assert site
+    words = (word for words in site.parts[0].head.container.command for word in words)
+    assert any(re.fullmatch(flag, word) for word in words)
 
 
 def test_unread_key_is_reported() -> None:

@@ -18,7 +18,10 @@ from generator.sitefile.defaults import default
 
 
 def model_of(
-    declared: DeclaredModel, source: str, commits: Mapping[str, str] = MappingProxyType({})
+    declared: DeclaredModel,
+    engine: str,
+    source: str,
+    commits: Mapping[str, str] = MappingProxyType({}),
 ) -> Model:
     """The model under the name by which the engine downloads and serves it, its `source`."""
     checkpoint = known_checkpoint(declared)
@@ -39,7 +42,7 @@ def model_of(
         gated=checkpoint.gated if checkpoint else architecture.get("gated", False),
         kv_cache_memory=declared.kv_cache_memory,
         kv_offload=declared.kv_offload,
-        handed_on=handed_on.values(declared),
+        handed_on=handed_on.values(engine, declared),
         vocabularies=HARMONY if not declared.file and _uses_harmony(checkpoint) else (),
     )
 
@@ -80,7 +83,7 @@ def engine_of(
         parallel=declared.parallel,
         memory_utilization=declared.memory_utilization,
         key=module.API_KEY if module.API_KEY in declared.secrets else None,
-        work_metrics=traits.work_metrics,
+        work_metrics=module.WORK_METRICS,
         uses_nccl=traits.uses_nccl,
         secrets=declared.secrets,
         env_files=tuple(_env_files(declared, group)),

@@ -22,14 +22,14 @@ def flags(engine: str) -> Mapping[str, str]:
     return {own[engine]: f"model.{key}" for key, own in _keys().items() if engine in own}
 
 
-def owned(engine: str) -> Mapping[str, str]:
-    """All flags that the site file has a key for, or that only the generator can determine."""
-    return {**flags(engine), **ENGINE_TRAITS[engine].owned_flags}
+def values(engine: str, model: DeclaredModel) -> Mapping[str, Any]:
+    """The value of each key; a record has those that more than a flag depends on.
 
-
-def values(model: DeclaredModel) -> Mapping[str, Any]:
-    """The value of each key; a record has those that more than a flag depends on."""
-    return {key: getattr(model, key, model.others.get(key)) for key in _keys()}
+    What an engine can determine itself is left to it: it has measured its memory.
+    """
+    found = {key: getattr(model, key, model.others.get(key)) for key in _keys()}
+    itself = ENGINE_TRAITS[engine].determines
+    return found | {key: itself[key] for key in model.automatic if key in itself}
 
 
 def words(engine: str, model: Model) -> Iterator[Words]:

@@ -275,7 +275,7 @@ def _fit(
         ceiling_tokens_s=_bandwidth(found, 0),
         ceiling_full_tokens_s=_bandwidth(found, wanted.context),
         files_gb=round((weights.text + weights.vision + weights.draft) / GB + known.tables_gb, 1),
-        found=tuple(_found(model)) if fits else (),
+        found=tuple(_found(model, engine)) if fits else (),
         beside=more,
         is_pinned=wanted.pool is not None,
         shares=_shares(found[0].cache),
@@ -325,11 +325,13 @@ def _shares(cache: Cache) -> tuple[str, ...]:
     return tuple(f"{share:.0%} for {_POOLS[kind]}" for share, kind in shares)
 
 
-def _found(model: DeclaredModel) -> Iterator[str]:
+def _found(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[str]:
     """What was determined for 'auto', and the margin that it leaves."""
+    traits = ENGINE_TRAITS[engine.name]
     for key in model.automatic:
         if number := getattr(model, key):
-            yield f"'{key}: auto' is {number}, with {TIGHT:.0%} of the engine's share to spare"
+            own = f" is for {traits.title} to settle; here it" if key in traits.determines else ""
+            yield f"'{key}: auto'{own} is {number}, with {TIGHT:.0%} of the engine's share to spare"
 
 
 class _Rank:

@@ -213,10 +213,12 @@ class EngineTraits:
     that; None if it is not known to matter.
 
     `runs_from_venv`: it is a Python package that needs nothing from a container. `addition` is what
-    its images lack for several nodes, by its name in `engine.image.adds`. `drafts_flag` takes the
-    settings of speculative decoding as JSON. `commits` are the git commits of its versions, if it
-    is built from source. `logs_memory` are the arguments without which its log does not mention its
-    memory.
+    its images lack for several nodes, by its name in `engine.image.adds`. `needs_pmix`: under Slurm
+    its ranks meet by PMIx, so that pyxis has to start their containers. `determines` are
+    the keys of a model that it settles at startup, each with the word for it. `drafts_flag` takes
+    the settings of speculative decoding as JSON. `commits` are the git commits of its versions, if
+    it is built from source. `logs_memory` are the arguments without which its log does not mention
+    its memory.
 
     `reads_modelopt`: it reads a checkpoint's kind of quantization through ModelOpt, whatever its
     flag says.
@@ -237,9 +239,6 @@ class EngineTraits:
     are entirely in 32 bits, with one more for each drafted token. `pools` is how such an engine
     divides its room among them, None if they grow as needed. `tile` are the multiples to which
     kernels for 4 bit experts pad their input and inner widths.
-
-    `work_metrics` are its metrics for verify.py, by fact. `owned_flags` are the flags that follow
-    from keys of the site file, by the key, empty if the generator alone determines it.
 
     `draft_methods` are its methods of speculative decoding by their names in a site file; a name
     that ends with `mtp_ending` also stands for a model's own layers. `drafts_prefix` begins the
@@ -276,6 +275,8 @@ class EngineTraits:
     tuned_by_one: tuple[Release, Release] | None = None
     runs_from_venv: bool = False
     addition: str = ""
+    needs_pmix: bool = False
+    determines: Mapping[str, str] = MappingProxyType({})
     drafts_flag: str = ""
     reads_modelopt: bool = False
     commits: Mapping[str, str] | None = None
@@ -302,8 +303,6 @@ class EngineTraits:
     mtp_ending: str = ""
     drafts_prefix: str = ""
     self_chosen: tuple[str, ...] = ()
-    work_metrics: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-    owned_flags: Mapping[str, str] = MappingProxyType({})
     commands: Commands = Commands()
 
     def task(self, value: Callable[[str], object]) -> Task:
