@@ -3,7 +3,8 @@
 import re
 import shutil
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -220,6 +221,60 @@ def test_job_of_pyxis_whose_server_fails(pyxis: SlurmCluster) -> None:
 def await_files(folder: Path, names: Sequence[str]) -> None:
     files = [folder / name for name in names]
     until(lambda: all(file.exists() and file.stat().st_size for file in files))
+
+
+# Engines that start by launch.sh
+
+VLLM, SGLANG = SEVERAL["golden-vllm-slurm"], SEVERAL["golden-sglang-slurm"]
+# Rank 0 opens the port at which the others find it.
+ENGINE = """\
+#!/bin/bash
+printf '%s\\0' "$@" >"engine.$(hostname)"
+if [[ " $* " == *' --node-rank=0 '* ]]; then exec python3 -m http.server 20000; fi
+exec sleep 60
+"""
+
+
+@contextmanager
+def of_engine(bundle: Bundle, folder: Path, programs: Mapping[str, str]) -> Iterator[SlurmCluster]:
+    require_root()
+    require(*PROGRAMS)
+    trees = bundle.copy(folder)
+    for tree in trees.values():
+        (tree / "opt/sparkgen/wait-fabric.sh").write_text(FABRIC)
+        (tree / "etc/sparkgen/secrets.env").write_text("VLLM_API_KEY=key\n")
+    with slurm_cluster(trees, folder / "slurm", programs) as cluster:
+        yield cluster
+
+
+def test_vllm(tmp_path: Path) -> None:
+    """In Docker's containers, each with its own node's rank, in the site's order."""
+    names = [node.name for node in VLLM.site.nodes]
+    with of_engine(VLLM, tmp_path, {"docker": DOCKER}) as cluster:
+        job = submit(cluster, VLLM)
+        started = calls(cluster, "run", names)
+        for rank, name in enumerate(names):
+            assert f"--node-rank={rank}" in started[name]
+            waited = (cluster.work / f"fabric.{name}").read_text()
+            assert waited == f"{VLLM.site.times.fabric}\n"
+        cluster.run("scancel", job)
+        assert cluster.wait_for(job, ENDED) == "CANCELLED"
+        assert calls(cluster, "stop", names) == dict.fromkeys(names, STOP)
+        assert_idle(cluster)
+
+
+def test_sglang(tmp_path: Path) -> None:
+    """From a virtual environment; when a rank dies, all do."""
+    names = [node.name for node in SGLANG.site.nodes]
+    with of_engine(SGLANG, tmp_path, {"sglang": ENGINE}) as cluster:
+        head = SGLANG.site.head.control.address
+        assert cluster.run("ip", "address", "add", f"{head}/32", "dev", "lo").returncode == 0
+        job = submit(cluster, SGLANG)
+        for rank, words in enumerate(calls(cluster, "engine", names).values()):
+            assert f"--node-rank={rank}" in words
+        cluster.run("sh", "-c", "kill $(pgrep -f 'sleep 60')")
+        assert cluster.wait_for(job, ENDED) == "FAILED"
+        assert_idle(cluster)
 
 
 # Jobs beside an engine

@@ -13,7 +13,7 @@ from typing import Any
 
 from generator.bundle.tree import Tree
 from generator.diagnostics import Finding, KeyPath, Severity, listed
-from generator.engines import handed_on
+from generator.engines import ENGINES
 from generator.fit.assessment import NodeMemory
 from generator.fit.formulas import GIB
 from generator.records import record
@@ -171,7 +171,7 @@ def ranks(
     """All ranks that can be asked, each with the last answer to its present settings."""
     made = []
     for part in site.parts:
-        for member in () if part.engine.is_slurm_job else part.nodes:
+        for member in () if part.engine.is_in_pyxis else part.nodes:
             now = (part.group, member.name, checksum(part, member, tree))
             image = member.container.image
             said = [a for a in answers if (a.group, a.node, a.settings) == now]
@@ -244,7 +244,7 @@ def _place(stage: Stage, part: CompletePart) -> KeyPath:
         return own[0].path if own else ("engine",)
     words = [word.strip("-").replace("_", "-") for word in re.findall(r"[\w-]+", stage.message)]
     given = {name: each for each in engine.settings for name in (each.name, each.name.lower())}
-    keys = handed_on.owned(engine.name)
+    keys = ENGINES[engine.name].OWNED_FLAGS
     for word in words:
         if word in given:
             return given[word].path()

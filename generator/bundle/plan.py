@@ -54,12 +54,16 @@ def _has_unit(site: Part, node: Member) -> bool:
     return not site.engine.is_slurm_job
 
 
+def _is_launched(site: Part, node: Member) -> bool:
+    return not site.engine.is_in_pyxis
+
+
 def _runs_in_container(site: Part, node: Member) -> bool:
     return not site.engine.is_slurm_job and not site.engine.venv
 
 
-def _has_any_unit(site: Site, node: Node) -> bool:
-    return any(_has_unit(*part) for part in site.parts_of(node.name))
+def _launches(site: Site, node: Node) -> bool:
+    return any(_is_launched(*part) for part in site.parts_of(node.name))
 
 
 def _is_tested(site: Site, node: Node) -> bool:
@@ -131,15 +135,15 @@ def _has_secrets(site: Site, node: Node) -> bool:
 def _runs(engine: str) -> Callable[[Site, Node], bool]:
     """Nodes where launch.sh starts that engine."""
     return lambda site, node: any(
-        _has_unit(*part) and part[0].engine.name == engine for part in site.parts_of(node.name)
+        _is_launched(*part) and part[0].engine.name == engine for part in site.parts_of(node.name)
     )
 
 
 def _preflight() -> Iterator[Entry]:
     """The scripts that ask an engine about its settings; those of one in Python have its name."""
-    yield Entry("opt/sparkgen/preflight/answers.py", NOTHING, wanted=_has_any_unit, payload=True)
-    yield Entry("opt/sparkgen/preflight/ask.sh", NOTHING, 0o755, _has_any_unit, payload=True)
-    yield Entry("opt/sparkgen/preflight/describe.py", NOTHING, wanted=_has_any_unit, payload=True)
+    yield Entry("opt/sparkgen/preflight/answers.py", NOTHING, wanted=_launches, payload=True)
+    yield Entry("opt/sparkgen/preflight/ask.sh", NOTHING, 0o755, _launches, payload=True)
+    yield Entry("opt/sparkgen/preflight/describe.py", NOTHING, wanted=_launches, payload=True)
     for engine in names():
         path = f"opt/sparkgen/preflight/ask_{module_name(engine)}.py"
         if is_copied(f"node/{path}"):
@@ -177,7 +181,7 @@ _OF_EVERY_SITE = (
     Entry("etc/systemd/system/sparkgen-routes.service", ROUTES, wanted=_has_routes),
     of_engine("opt/sparkgen/compose.yaml", RESTART, wanted=_runs_in_container),
     of_job("opt/sparkgen/command.sh"),
-    of_engine("opt/sparkgen/container.sh", NOTHING, wanted=_has_unit),
+    of_engine("opt/sparkgen/container.sh", NOTHING, wanted=_is_launched),
     Entry("opt/sparkgen/follow.sh", RESTART, 0o755, _mounts("follow.sh"), payload=True),
     Entry("opt/sparkgen/health.py", RESTART, 0o644, _mounts("health.py"), payload=True),
     Entry("opt/sparkgen/health.sh", RESTART, 0o755, _mounts("health.sh"), payload=True),
@@ -187,17 +191,14 @@ _OF_EVERY_SITE = (
     of_job("opt/sparkgen/job.sbatch", 0o755, _started_by("slurm")),
     Entry("opt/sparkgen/job.sh", NOTHING, 0o755, _has_jobs, payload=True),
     Entry("opt/sparkgen/kv-cache.sh", KV_CACHE, 0o755, _has_kv_offload, payload=True),
-    Entry("opt/sparkgen/launch.sh", NOTHING, 0o755, _has_any_unit, payload=True),
+    Entry("opt/sparkgen/launch.sh", NOTHING, 0o755, _launches, payload=True),
     Entry("opt/sparkgen/llama.sh", RESTART, 0o755, _mounts("llama.sh"), payload=True),
     Entry("opt/sparkgen/mpi.sh", RESTART, 0o755, _mounts("mpi.sh"), payload=True),
     Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, _is_tested, payload=True),
     of_engine("opt/sparkgen/options.yaml", RESTART, 0o644, _mounts("options.yaml")),
-    Entry("opt/sparkgen/network.py", NOTHING, payload=True),
-    Entry("opt/sparkgen/node.py", NOTHING, payload=True),
     *_preflight(),
     Entry("opt/sparkgen/rank.sh", RESTART, 0o755, _mounts("rank.sh"), payload=True),
     Entry("opt/sparkgen/ray.sh", RESTART, 0o755, _mounts("ray.sh"), payload=True),
-    Entry("opt/sparkgen/running.py", NOTHING, payload=True),
     Entry("opt/sparkgen/secrets.sh", RESTART, 0o755, _has_secrets, payload=True),
     Entry("opt/sparkgen/serve.py", RESTART, 0o644, _mounts("serve.py"), payload=True),
     of_engine("opt/sparkgen/serve.sbatch", NOTHING, 0o755, _has_job, alike=everywhere),
@@ -219,7 +220,6 @@ _OPERATOR_OF_EVERY_SITE = (
     OperatorEntry("operator/airgap.sh", 0o755, payload=True),
     OperatorEntry("operator/cables.txt", made=cable_sheet, wanted=_is_cabled),
     OperatorEntry("operator/deploy.sh", 0o755, payload=True),
-    OperatorEntry("operator/reasons.sh", payload=True),
     OperatorEntry("operator/site.env"),
     OperatorEntry("operator/ssh_config"),
     OperatorEntry("operator/switch.sh", 0o755, payload=True, wanted=_has_alternatives),
@@ -277,8 +277,12 @@ def payload() -> frozenset[str]:
     """All files of the payload, such as `node/verify.py` and `operator/tunnels.sh`."""
     services = SERVICES.values()
     own = (*_OF_EVERY_SITE, *(entry for service in services for entry in service.ENTRIES))
-    all_operators = (_OPERATOR_OF_EVERY_SITE, *(s.OPERATOR_ENTRIES for s in services))
-    operators = (entry.path for entries in all_operators for entry in entries if entry.payload)
+    operators = (
+        entry.path
+        for entries in (_OPERATOR_OF_EVERY_SITE, *(s.OPERATOR_ENTRIES for s in services))
+        for entry in entries
+        if entry.payload
+    )
     nodes = (original(f"node/{entry.path}") for entry in own if entry.payload)
     return frozenset([BUILD_IMAGE, START_JOB, *nodes, *operators])
 

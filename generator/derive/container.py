@@ -124,7 +124,7 @@ def _mounts(
         yield Mount(mounted(script, group), read_only=True, inside=script)
     if _handed_over(rank, engine):
         yield _generated(SECRETS_SCRIPT)
-    if engine.secrets and engine.is_slurm_job:
+    if engine.secrets and engine.is_in_pyxis:
         # The Slurm job has the user's file of secrets, and nothing shows its values.
         yield _generated(SECRETS_ENV)
     elif engine.secrets:

@@ -41,7 +41,7 @@ def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) 
 @rule("SG684", unless="SG602")
 def container_limits_under_slurm(engine: DeclaredEngine) -> Iterator[Fault]:
     """Containers that pyxis starts are limited by Slurm."""
-    if engine.launcher != "slurm":
+    if engine.launcher != "slurm" or not ENGINE_TRAITS[engine.name].needs_pmix:
         return
     own = engine.container
     given: dict[str, object] = {"memory": own.memory_gib, "cpus": own.cpus}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Severity
 from generator.engines import ENGINES
 from generator.rules.registry import Fault, rule
@@ -70,7 +71,7 @@ def key_of_some_paths(
 def hardened_login(engine: DeclaredEngine) -> Iterator[Fault]:
     """A hardened container is run by Docker, and nobody logs in to it."""
     launcher = engine.launcher or ENGINES[engine.name].LAUNCHERS[0]
-    if engine.container.hardened and launcher in ("mpi", "slurm"):
+    if engine.container.hardened and ENGINE_TRAITS[engine.name].needs_pmix:
         why = "sshd needs capabilities" if launcher == "mpi" else "pyxis starts the containers"
         yield Fault(
             f"'hardened' can't be combined with the launcher '{launcher}': {why}",

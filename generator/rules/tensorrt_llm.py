@@ -18,6 +18,7 @@ from generator.diagnostics import (
     misspelt,
     replacements,
 )
+from generator.engines import ENGINES
 from generator.engines.startup import Verdict
 from generator.fit import requested
 from generator.models.architecture import shape
@@ -151,7 +152,8 @@ def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> 
         yield Fault(
             "the guard can't stop a Slurm job",
             ("services", "guard"),
-            "remove it, and lower 'engine.memory_utilization'; or write 'launcher: mpi'",
+            "remove it, and lower 'engine.memory_utilization'; or write "
+            f"'launcher: {ENGINES[engine.name].LAUNCHERS[0]}'",
             at_key=True,
         )
 

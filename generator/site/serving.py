@@ -243,8 +243,13 @@ class Engine:
 
     @property
     def is_slurm_job(self) -> bool:
-        """Whether Slurm starts the containers, so that no unit of systemd does."""
+        """Whether Slurm starts the ranks, so that no unit of systemd does."""
         return self.launcher == "slurm"
+
+    @property
+    def is_in_pyxis(self) -> bool:
+        """Whether Slurm itself starts the containers, so that no launch.sh does."""
+        return self.is_slurm_job and self.traits.needs_pmix
 
     @property
     def traits(self) -> EngineTraits:
