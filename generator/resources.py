@@ -8,6 +8,12 @@ SCHEMAS = ROOT / "schemas"
 TEMPLATES = ROOT / "templates"
 
 
+def words(file: str) -> list[str]:
+    """The words of a list in `schemas/`, without its comments."""
+    lines = (SCHEMAS / file).read_text(encoding="utf-8").splitlines()
+    return [word for line in lines if not line.startswith("#") for word in line.split()]
+
+
 def rows(name: str) -> list[list[str]]:
     """The rows of `schemas/NAME.tsv`, below its comments and the names of its columns."""
     lines = (SCHEMAS / f"{name}.tsv").read_text(encoding="utf-8").splitlines()

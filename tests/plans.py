@@ -11,6 +11,7 @@ import argparse
 import copy
 import json
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, permutations
@@ -75,8 +76,15 @@ def faults(found: Plan) -> Iterator[str]:
     """Steps that a plan could leave out, and what people are told that is not so."""
     steps = steps_of(found)
     for index, step in enumerate(steps):
-        if not is_refused(found.change, [*steps[:index], *steps[index + 1 :]]):
+        left = [*steps[:index], *steps[index + 1 :]]
+        if not is_refused(found.change, left) and not _ends_by_itself(step, left[index:]):
             yield f"not needed: {step[0].title}: {step[0].node}"
+    for sooner, later in ORDERED:
+        if pair := _pair(steps, sooner, later):
+            one, other = pair
+            left = [*steps[:one], steps[other], *steps[one + 1 : other], steps[one]]
+            if not is_refused(found.change, [*left, *steps[other + 1 :]]):
+                yield f"swapped: {steps[one][0].title} and {steps[other][0].title}"
     told = {outage.name for outage in found.outcome.outages} | {*found.outcome.lost}
     called = dict(successors(found.change))
     for name in {name for step in found.outcome.steps for name in step.down}:
@@ -88,6 +96,41 @@ def faults(found: Plan) -> Iterator[str]:
         active = [e for e in found.change.after.engines if e.is_active and name in e.names]
         if active and urls and not answers:
             yield f"{name} is told to be at {urls}, where nothing answers"
+
+
+# Of these, on the same node, the second one never comes first.
+ORDERED = (
+    ("copy the folder", "install.sh"),
+    ("stop the engine", "shut the node down"),
+    ("shut the node down", "start the node again"),
+    ("check the fabric", "see that each plugged port"),
+    ("start the engine", "wait until"),
+    ("/opt/sparkgen/proxy.sh drain", "stop the engine"),
+)
+
+
+def _pair(steps: Sequence[Sequence[Action]], sooner: str, later: str) -> tuple[int, int] | None:
+    """The first two such steps with a node in common, or about the same engine."""
+    first = [i for i, step in enumerate(steps) if step[0].title.startswith(sooner)]
+    second = [i for i, step in enumerate(steps) if step[0].title.startswith(later)]
+    pairs = ((one, other) for one in first for other in second if one < other)
+    return next((p for p in pairs if _about(steps[p[0]]) & _about(steps[p[1]])), None)
+
+
+def _about(step: Sequence[Action]) -> set[str]:
+    """The nodes of a step; for a drain and what it is for, the engine."""
+    title = step[0].title
+    if found := re.search(r"proxy\.sh drain (\S+)", title):
+        return {f"engine {found[1]}"}
+    found = re.match(r"stop the engine of ([\w-]+)", title)
+    own = {f"engine {found[1]}"} if found else set()
+    return own | {node for each in step for node in each.nodes or (each.node,) if node}
+
+
+def _ends_by_itself(step: Sequence[Action], later: Sequence[Sequence[Action]]) -> bool:
+    """Whether it only ends sooner what a later start of the proxy ends anyway."""
+    titles = {each[0].title for each in later}
+    return "proxy.sh undrain" in step[0].title and any("sparkgen-proxy" in t for t in titles)
 
 
 def steps_of(found: Plan) -> list[list[Action]]:

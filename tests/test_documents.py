@@ -65,6 +65,15 @@ def test_table_of_held_out_figures_is_fresh(update: bool) -> None:
         assert table[0] == markdown(), "the table is that of evidence_report.markdown()"
 
 
+def test_figures_of_the_front_page_are_those_of_the_table() -> None:
+    table = text_of("schemas/accuracy.md")
+    (row,) = re.findall(r"^\| all, releases \|(.*)\|$", table, re.MULTILINE)
+    count, _, close, near, unanswered = (cell.strip() for cell in row.split("|"))
+    told = " ".join(text_of("README.md").split())
+    assert f"of {count} figures that releases" in told
+    assert f"{close} are within 3 % and {near} within 10 %; {unanswered} more have no" in told
+
+
 @pytest.mark.golden
 def test_picture_of_the_comment_is_fresh(update: bool) -> None:
     path = ROOT / "sites/images/comment.svg"

@@ -17,6 +17,7 @@ import yaml
 from bundles import BUNDLES, BY_NAME, Bundle, links
 from cluster.results import MEASURED
 from conftest import Command
+from node_programs import loaded
 from programs import require, require_root
 from racks import ring_text, site_text
 from tables import of_each
@@ -27,7 +28,7 @@ from generator.failures.analysis import KINDS, Analysis, Failure, Fault, analysi
 from generator.failures.files import netplan
 from generator.failures.network import Network, network
 from generator.failures.table import rows
-from generator.resources import ROOT, TEMPLATES
+from generator.resources import ROOT
 from generator.site import Site
 from generator.verify.namespaces import MANAGEMENT, PROGRAMS, Fabric, fabric, halves
 
@@ -299,7 +300,7 @@ def test_every_site(bundle: Bundle) -> None:
     found = analysis(bundle.site, files_of(bundle.site))
     failures = {failure.fault: failure for failure in found.failures()}
     assert len({fault.what for fault in failures}) == len(failures)
-    checks = set(re.findall(r'^@check\("([\w-]+)"', _verify(), re.MULTILINE))
+    checks = {row.name for row in loaded("node/verify.py").CHECKS}
     units = {path.rpartition("/")[2] for path in files_of(bundle.site) if path.endswith(".service")}
     for fault, failure in failures.items():
         for check, nodes in fault.told_by:
@@ -318,10 +319,6 @@ def _check_pairs(found: Analysis, single: set[Failure]) -> None:
     for pair in found.pairs():
         for fault in (*pair.one, *pair.other):
             assert not alone[fault] & {*pair.lost}
-
-
-def _verify() -> str:
-    return (TEMPLATES / "payload/node/verify.py").read_text()
 
 
 # The command and the policy

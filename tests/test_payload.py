@@ -1,9 +1,13 @@
 """The payload: files copied into every bundle, checked once, at their source."""
 
+import inspect
+import os
 import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
+from string import Formatter
 
 import pytest
 from bundles import BUNDLES, BY_NAME, Bundle
@@ -18,6 +22,8 @@ PAYLOAD = TEMPLATES / FOLDER
 FILES = {path.relative_to(PAYLOAD).as_posix() for path in PAYLOAD.rglob("*") if path.is_file()}
 SHELL = sorted(path for path in FILES if path.endswith(".sh"))
 PYTHON = sorted(path for path in FILES if path.endswith(".py"))
+
+MODULES = ("network", "node", "running", "weights")
 
 # Always using braces is a matter of taste, as is -n; a failure in a condition is a valid answer.
 ALLOWED = "--exclude=SC2244,SC2250,SC2310,SC2312"
@@ -86,9 +92,43 @@ def test_programs_pass_ruff(path: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_install_is_short() -> None:
+# verify.py, and the modules beside it.
+VERIFY = ("verify.py", *(f"opt/sparkgen/{name}.py" for name in MODULES))
+
+
+def test_programs_are_typed(tmp_path: Path) -> None:
+    environment = {**os.environ, "MYPYPATH": str(PAYLOAD / "node/opt/sparkgen")}
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--python-version=3.10"]
+    files = [PAYLOAD / "node" / path for path in VERIFY]
+    done = subprocess.run(
+        [*mypy, f"--cache-dir={tmp_path}", *files],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("path", "most"), [("install.sh", 450), ("verify.py", 1300)])
+def test_script_is_short(path: str, most: int) -> None:
     """Whoever runs it as root reads it first."""
-    assert len(text("node/install.sh").splitlines()) < 500
+    assert len(text(f"node/{path}").splitlines()) < most
+
+
+def test_table_of_checks() -> None:
+    """Each condition of the table is one that its check names, and so is what its text mentions."""
+    verify = loaded("node/verify.py")
+    for row in verify.CHECKS:
+        check = getattr(verify.Node, "_" + re.sub(r"\W", "_", row.name))
+        source = inspect.getsource(sys.modules[check.__module__])
+        for condition, verdict in row.verdicts.items():
+            assert f'"{condition}"' in source, row.name
+            fields = [*Formatter().parse(verdict.found), *Formatter().parse(verdict.do)]
+            names = {re.split(r"\W", name)[0] for _, name, _, _ in fields if name}
+            for name in names - {"node", "engine", "half"}:
+                assert re.search(rf'\b{name}=|"{name}"', source), (row.name, name)
+            assert (verdict.status in ("FAIL", "LATER")) == bool(verdict.do), row.name
 
 
 # Time limits
@@ -189,5 +229,5 @@ def test_verify_counts_tokens_of_each_engine(site: str) -> None:
         verify.Answer(True, f"# TYPE a counter\n{metrics}"),
     )
     (engine,) = verify.Node(folder, verify.Options(), run=lambda *words: said).engines
-    found = verify.total(engine.counted(), engine.facts.one("TOKEN_COUNTERS"))
+    found = engine.counted("TOKEN_COUNTERS", engine.metrics())
     assert found == (float(total) if total else None)

@@ -13,7 +13,9 @@ from typing import NamedTuple
 import pytest
 from plans import Built, Plan, built, faults, golden, planned, random_plans, swaps
 from racks import ring_text, site_text
+from releases import bundles
 
+from generator.bundle.committed import bundle_of
 from generator.bundle.tree import Tree
 from generator.operation.outcome import View
 from generator.records import replace
@@ -91,13 +93,9 @@ def group(declared: str) -> str:
     )
 
 
-def upgraded(tree: Tree) -> Tree:
-    """A bundle as an earlier version might have built it: other scripts, other health checks."""
-    scripts = ("/health.py", "/verify.py", "/launch.sh")
-    return {
-        path: replace(file, text=f"{file.text}true\n") if path.endswith(scripts) else file
-        for path, file in tree.items()
-    }
+def released(tree: Tree) -> Tree:
+    """The bundle that 0.2.0 made of its example."""
+    return bundle_of(bundles("0.2.0")["three-models"][0], tree).tree
 
 
 class Kind(NamedTuple):
@@ -190,7 +188,7 @@ KINDS: Mapping[str, Kind] = {
             )
         ),
     ),
-    "an upgrade of sparkgen": Kind(PAIR, str, upgraded),
+    "an upgrade of sparkgen": Kind(bundles("0.2.0")["three-models"][1], str, released),
 }
 
 

@@ -435,7 +435,7 @@ def test_conflict_in_a_site_file(site: Path, tmp_path: Path, sparkgen: Command) 
     rewrite(site, (model, sides))
     outcome = sparkgen("validate", "sites/lab.yaml", cwd=tmp_path)
     assert outcome.code == 3
-    assert "error[SG001]: '<<<<<<< HEAD' begins a conflict that git left here\n" in outcome.err
+    assert "error[SG001]: '<<<<<<< HEAD' is left of a conflict that git found\n" in outcome.err
 
 
 def test_conflict_between_two_lines_of_a_section(
@@ -445,7 +445,7 @@ def test_conflict_between_two_lines_of_a_section(
         site_text() + "  args:\n<<<<<<< HEAD\n    seed: 1\n=======\n    seed: 2\n>>>>>>> other\n"
     )
     outcome = sparkgen("validate", "sites/lab.yaml", cwd=tmp_path)
-    assert "error[SG001]: '<<<<<<< HEAD' begins a conflict that git left here\n" in outcome.err
+    assert "error[SG001]: '<<<<<<< HEAD' is left of a conflict that git found\n" in outcome.err
 
 
 def test_last_site_that_is_removed(site: Path, tmp_path: Path, sparkgen: Command) -> None:

@@ -107,7 +107,7 @@ HEAD = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1
 def operator_files() -> dict[str, str]:
     """The operator's files of the site, which wait only briefly: stand-ins start at once."""
     tree = render(site_of(), "")
-    names = ("switch.sh", "site.env", "ssh_config")
+    names = ("switch.sh", "reasons.sh", "site.env", "ssh_config")
     return {name: tree[f"operator/{name}"].text.replace(" 2100\n", " 15\n") for name in names}
 
 
@@ -461,6 +461,7 @@ def test_verify_checks_whether_an_alternative_could_start(memory: Path) -> None:
     assert "chat" not in lacking
     on.answers["systemctl"]["'is-active sparkgen-engine-chat'"] = "active\\n"
     assert on.run("--serves", "chat").returncode == 1
-    on.answers["docker"]["'inspect --format {{if .State.Health}}'*"] = "healthy\\n"
+    healthy = '[{"State": {"Running": true, "Health": {"Status": "healthy"}}}]'
+    on.answers["docker"]["'inspect sparkgen-engine-chat'"] = healthy
     assert on.run("--serves", "chat").returncode == 0
     assert on.run("--serves", "coder").returncode == 1

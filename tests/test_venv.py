@@ -90,7 +90,7 @@ def test_verify_compares_the_release(installed: str, line: str, tmp_path: Path) 
     answer = verify.Answer(bool(installed), installed)
     (engine,) = node.engines
     engine.venv, engine.release = f"{tmp_path}/venv", "0.33.0"
-    found = verify.virtual_environment(node, engine)
+    (found,) = node.check_all(["venv"])
     assert f"{found.status.lower()} venv {found.found}" == line.replace("VENV", engine.venv)
 
 

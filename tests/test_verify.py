@@ -1783,13 +1783,13 @@ STATES: dict[str, tuple[str, str, Callable[[Machine], object]]] = {
 
 def test_every_setting_of_a_container_is_compared() -> None:
     """Whatever a Compose file of any bundle says is compared with the container."""
-    verify = loaded("node/verify.py")
-    known = {*verify.settings_of({}, {}), *verify.ELSEWHERE}
+    verify, running = loaded("node/verify.py"), loaded("node/opt/sparkgen/running.py")
+    known = {*running.SETTINGS, *running.ELSEWHERE}
     for bundle in BUNDLES:
         for node in bundle.site.nodes:
             folder = NodeFolder(bundle, node.name).path
             found = verify.Node(folder, verify.Options())
-            assert {*verify.files(found)} == {
+            assert {*found.files()} == {
                 path
                 for file in folder.rglob("*")
                 if file.is_file()
@@ -1800,7 +1800,7 @@ def test_every_setting_of_a_container_is_compared() -> None:
                 described = yaml.safe_load(file.read_text().replace("$$", "$"))
                 if isinstance(described, dict) and "services" in described:
                     path = file.relative_to(folder).as_posix()
-                    composed = verify.composed(found, path)
+                    composed = running.composed(file.read_text())
                     services = {
                         about["container_name"]: about for about in described["services"].values()
                     }

@@ -16,7 +16,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.versions import release
 from generator.diagnostics import listed
-from generator.engines import ENGINES
+from generator.engines import handed_on
 from generator.hardware import VISIBLE_GIB
 from generator.rules.files import is_relative_file
 from generator.rules.flags.parser import parsers
@@ -166,7 +166,7 @@ def unknown(draft: Draft, container: Container) -> None:
 def _owned(engine: str) -> Mapping[str, str]:
     """The site file's key for each flag, by the flag's full name."""
     newest = parsers(engine, versions(engine)[-1])
-    own = ENGINES[engine].OWNED_FLAGS
+    own = handed_on.owned(engine)
     return {**own, **(newest[0].owned if newest else {})}
 
 

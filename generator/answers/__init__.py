@@ -13,7 +13,7 @@ from typing import Any
 
 from generator.bundle.tree import Tree
 from generator.diagnostics import Finding, KeyPath, Severity, listed
-from generator.engines import ENGINES
+from generator.engines import handed_on
 from generator.fit.assessment import NodeMemory
 from generator.fit.formulas import GIB
 from generator.records import record
@@ -244,7 +244,7 @@ def _place(stage: Stage, part: CompletePart) -> KeyPath:
         return own[0].path if own else ("engine",)
     words = [word.strip("-").replace("_", "-") for word in re.findall(r"[\w-]+", stage.message)]
     given = {name: each for each in engine.settings for name in (each.name, each.name.lower())}
-    keys = ENGINES[engine.name].OWNED_FLAGS
+    keys = handed_on.owned(engine.name)
     for word in words:
         if word in given:
             return given[word].path()

@@ -196,9 +196,12 @@ _OF_EVERY_SITE = (
     Entry("opt/sparkgen/mpi.sh", RESTART, 0o755, _mounts("mpi.sh"), payload=True),
     Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, _is_tested, payload=True),
     of_engine("opt/sparkgen/options.yaml", RESTART, 0o644, _mounts("options.yaml")),
+    Entry("opt/sparkgen/network.py", NOTHING, payload=True),
+    Entry("opt/sparkgen/node.py", NOTHING, payload=True),
     *_preflight(),
     Entry("opt/sparkgen/rank.sh", RESTART, 0o755, _mounts("rank.sh"), payload=True),
     Entry("opt/sparkgen/ray.sh", RESTART, 0o755, _mounts("ray.sh"), payload=True),
+    Entry("opt/sparkgen/running.py", NOTHING, payload=True),
     Entry("opt/sparkgen/secrets.sh", RESTART, 0o755, _has_secrets, payload=True),
     Entry("opt/sparkgen/serve.py", RESTART, 0o644, _mounts("serve.py"), payload=True),
     of_engine("opt/sparkgen/serve.sbatch", NOTHING, 0o755, _has_job, alike=everywhere),
@@ -220,6 +223,7 @@ _OPERATOR_OF_EVERY_SITE = (
     OperatorEntry("operator/airgap.sh", 0o755, payload=True),
     OperatorEntry("operator/cables.txt", made=cable_sheet, wanted=_is_cabled),
     OperatorEntry("operator/deploy.sh", 0o755, payload=True),
+    OperatorEntry("operator/reasons.sh", payload=True),
     OperatorEntry("operator/site.env"),
     OperatorEntry("operator/ssh_config"),
     OperatorEntry("operator/switch.sh", 0o755, payload=True, wanted=_has_alternatives),
@@ -277,12 +281,8 @@ def payload() -> frozenset[str]:
     """All files of the payload, such as `node/verify.py` and `operator/tunnels.sh`."""
     services = SERVICES.values()
     own = (*_OF_EVERY_SITE, *(entry for service in services for entry in service.ENTRIES))
-    operators = (
-        entry.path
-        for entries in (_OPERATOR_OF_EVERY_SITE, *(s.OPERATOR_ENTRIES for s in services))
-        for entry in entries
-        if entry.payload
-    )
+    all_operators = (_OPERATOR_OF_EVERY_SITE, *(s.OPERATOR_ENTRIES for s in services))
+    operators = (entry.path for entries in all_operators for entry in entries if entry.payload)
     nodes = (original(f"node/{entry.path}") for entry in own if entry.payload)
     return frozenset([BUILD_IMAGE, START_JOB, *nodes, *operators])
 

@@ -11,37 +11,13 @@ from functools import cache
 from generator import diagnostics
 from generator.catalogs.versions import Release, release
 from generator.records import record
-from generator.resources import rows
+from generator.resources import rows, words
 
 # The newest release that the catalog covers.
 LATEST: Release = (2, 32, 3)
 
 _PREFIX = "NCCL_"
 
-# All releases, from NVIDIA/nccl's tags; the list may lack those after its last one.
-_RELEASES: Mapping[int, tuple[int, ...]] = {
-    10: (3,),
-    11: (4,),
-    12: (7, 10, 12),
-    13: (4,),
-    14: (3,),
-    15: (1, 5),
-    16: (2, 5),
-    17: (1,),
-    18: (1, 3, 5, 6),
-    19: (1, 3, 4),
-    20: (3, 5),
-    21: (5,),
-    22: (3,),
-    23: (4,),
-    24: (3,),
-    25: (1,),
-    26: (2, 3, 5, 6),
-    27: (3, 5, 6, 7),
-    28: (3, 7, 9),
-    29: (2, 3, 7),
-    30: tuple(range(8)),
-}
 _MAJOR = 2
 # NCCL has a few minor versions in a year: one so far beyond the last is a slip of the finger.
 _LAST_MINOR = LATEST[1] + 10
@@ -102,21 +78,21 @@ def never_was(text: str) -> bool:
     numbers = release(text)
     if numbers[:1] != (_MAJOR,):
         return True
-    if len(numbers) > 1 and not min(_RELEASES) <= numbers[1] <= _LAST_MINOR:
+    if len(numbers) > 1 and not min(_patches()) <= numbers[1] <= _LAST_MINOR:
         return True
-    patches = _RELEASES.get(numbers[1]) if len(numbers) > 1 else None
+    patches = _patches().get(numbers[1]) if len(numbers) > 1 else None
     return patches is not None and len(numbers) > 2 and numbers[2] not in patches
 
 
 def releases() -> list[str]:
     """All known releases."""
-    return [f"{_MAJOR}.{minor}.{patch}" for minor, some in _RELEASES.items() for patch in some]
+    return [f"{_MAJOR}.{minor}.{patch}" for minor, some in _patches().items() for patch in some]
 
 
 def releases_of(text: str) -> list[str]:
     """The releases of the same minor version, one of which a misspelled version may be."""
     numbers = release(text)
-    patches = _RELEASES.get(numbers[1], ()) if len(numbers) > 1 else ()
+    patches = _patches().get(numbers[1], ()) if len(numbers) > 1 else ()
     return [f"{_MAJOR}.{numbers[1]}.{patch}" for patch in patches if numbers[0] == _MAJOR]
 
 
@@ -149,6 +125,35 @@ def names() -> Iterator[str]:
 
 def _current() -> list[Parameter]:
     return [known for known in _parameters().values() if known.last == LATEST]
+
+
+@cache
+def _patches() -> Mapping[int, list[int]]:
+    """The releases of each minor version since 2.10; those after the last may be missing."""
+    found: dict[int, list[int]] = {}
+    for text in words("nccl-releases.txt"):
+        _, minor, patch = map(int, text.split("."))
+        found.setdefault(minor, []).append(patch)
+    return found
+
+
+@record
+class Values:
+    """The values that a variable takes: a range of whole numbers, or words, or a list of them."""
+
+    least: int
+    most: int
+    words: tuple[str, ...]
+    is_list: bool
+
+
+@cache
+def values() -> Mapping[str, Values]:
+    """The variables of which the values are known."""
+    return {
+        name: Values(int(least or 0), int(most or 0), tuple(words_.split()), bool(is_list))
+        for name, least, most, words_, is_list in rows("nccl-values")
+    }
 
 
 @cache

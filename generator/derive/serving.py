@@ -83,7 +83,7 @@ def engine_of(
         parallel=declared.parallel,
         memory_utilization=declared.memory_utilization,
         key=module.API_KEY if module.API_KEY in declared.secrets else None,
-        work_metrics=module.WORK_METRICS,
+        work_metrics=traits.work_metrics,
         uses_nccl=traits.uses_nccl,
         secrets=declared.secrets,
         env_files=tuple(_env_files(declared, group)),

@@ -92,7 +92,7 @@ def _keys(path: KeyPath, rules: Mapping[str, Any], data: Any) -> Iterator[str]:
         )
     elif path[-1:] == (_ENVIRONMENT,):
         of_engine = chain.from_iterable(c.variables for c in _flags(path, data))
-        yield from sorted({*nccl.names(), *variables.COMMON, *of_engine})
+        yield from sorted({*nccl.names(), *variables.common(), *of_engine})
 
 
 def _values(path: KeyPath, rules: Mapping[str, Any], data: Any) -> Iterator[str]:

@@ -17,7 +17,6 @@ from generator.origin import Origin
 from generator.settings.environment import Environment
 from generator.settings.flags import EngineSettings
 from generator.site import Engine, Model, Rank, Words
-from generator.site.panel import Panel
 from generator.sitefile.declaration import KvOffload, Parallel
 
 if TYPE_CHECKING:
@@ -29,15 +28,12 @@ class EngineModule(Protocol):
     """The interface of a module in this package.
 
     The first launcher is the default. `API_KEY` names the variable from which the engine reads its
-    API's key, `CACHES` has its own cache folders by variable, and `OWNED_FLAGS` the key of the site
-    file that sets each flag. `HEALTH` is the program and the generated script that check whether
-    the head serves, and `HEALTH_GENERATES` the engine's own endpoint for that, if it has one that
-    generates a token. With `TLS_FLAGS` the API uses TLS. `OFFLOAD` has the connectors that can keep
-    the KV cache on disk. `VARIABLE_ORIGINS` has the origins of those variables whose values come
-    from the site file; `ADDRESS_VARIABLE` is the one with the node's own address. An imported site
-    gets `REPLACED_VARIABLES` in place of its own. `PANELS` are the engine's panels on a dashboard,
-    and `WORK_METRICS` its metrics for verify.py, by fact: counters of tokens, gauges of requests
-    that run or wait, and what moves while a long prompt is read.
+    API's key, and `CACHES` has its own cache folders by variable. `HEALTH` is the program and the
+    generated script that check whether the head serves, and `HEALTH_GENERATES` the engine's own
+    endpoint for that, if it has one that generates a token. With `TLS_FLAGS` the API uses TLS.
+    `OFFLOAD` has the connectors that can keep the KV cache on disk. `VARIABLE_ORIGINS` has the
+    origins of those variables whose values come from the site file; `ADDRESS_VARIABLE` is the one
+    with the node's own address. An imported site gets `REPLACED_VARIABLES` in place of its own.
     """
 
     LAUNCHERS: tuple[str, ...]
@@ -47,12 +43,9 @@ class EngineModule(Protocol):
     HEALTH: Words
     HEALTH_GENERATES: str | None
     TLS_FLAGS: tuple[str, ...]
-    OWNED_FLAGS: Mapping[str, str]
     VARIABLE_ORIGINS: Mapping[str, Origin]
     ADDRESS_VARIABLE: str
     REPLACED_VARIABLES: Mapping[str, str]
-    PANELS: tuple[Panel, ...]
-    WORK_METRICS: Mapping[str, Words]
     OFFLOAD: Connectors
 
     def conditions(self) -> tuple[Condition, ...]:

@@ -22,6 +22,11 @@ def flags(engine: str) -> Mapping[str, str]:
     return {own[engine]: f"model.{key}" for key, own in _keys().items() if engine in own}
 
 
+def owned(engine: str) -> Mapping[str, str]:
+    """All flags that the site file has a key for, or that only the generator can determine."""
+    return {**flags(engine), **ENGINE_TRAITS[engine].owned_flags}
+
+
 def values(engine: str, model: DeclaredModel) -> Mapping[str, Any]:
     """The value of each key; a record has those that more than a flag depends on.
 

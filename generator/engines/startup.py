@@ -12,7 +12,7 @@ from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.engines.traits import BatchDefaults
 from generator.catalogs.flag_files import catalog
-from generator.catalogs.variables import COMMON
+from generator.catalogs.variables import common
 from generator.catalogs.versions import Release, release, version
 from generator.diagnostics import KeyPath
 from generator.models.architecture import Shape, known_checkpoint, shape
@@ -161,7 +161,7 @@ def _read_variables(engine: DeclaredEngine) -> Iterator[str]:
     names = {variable.name for variable in engine.environment}
     known = catalog(engine.name, engine.settings.version) if names else None
     prefix = known.prefix if known else ""
-    return (name for name in names if name in COMMON or (prefix and name.startswith(prefix)))
+    return (name for name in names if name in common() or (prefix and name.startswith(prefix)))
 
 
 @record

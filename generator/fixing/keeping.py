@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from generator.diagnostics import Add, Proposal, Remove, Replace, Rewrite, misspelt, slips
+from generator.diagnostics import Add, Proposal, Remove, Rename, Replace, Rewrite, misspelt, slips
 from generator.sitefile.source import Document, value_at
 
 # Letters that look like digits, and are typed in place of them.
@@ -26,6 +26,8 @@ _WORD = re.compile(r"\w+")
 # What is written before a variable in a script or a command line, and says nothing here.
 _OF_A_SHELL = ("export", "set", "e", "env")
 _UNIT = re.compile(r"(?<=[0-9k]) ?(?:tokens?|tok|bytes?|b|gi?b?|m|met(?:er|re)s?)$")
+# A key that is none of a name's may be a value that was written for one.
+_IS_NAME = re.compile(r"[\W_]*[A-Za-z][\w .-]*[\W_]*")
 _COMMENT = re.compile(r"(?<!\s)\s*+(#|//)\s.*$")
 
 
@@ -40,6 +42,8 @@ def keeps(document: Document, proposal: Proposal) -> bool:
                 is_moved = words == sorted(_WORD.findall(edit.text))
                 if not is_moved and not _is_same(old, edit.text):
                     return False
+            case Rename(path) if not _IS_NAME.fullmatch(str(path[-1])):
+                return False
             case Remove(path):
                 lost.update(_words(value_at(document.data, path)))
             case Replace(path, value):

@@ -8,17 +8,28 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from generator.operation import conditions as must
-from generator.operation.conditions import NO_FOLDER, Condition, drained
-from generator.operation.state import Cable, Cluster, Door, Engine, Folder, Need, Node, Program
+from generator.operation.conditions import NO_FOLDER, Condition
+from generator.operation.state import (
+    PROXY,
+    Cable,
+    Cluster,
+    Door,
+    Engine,
+    Folder,
+    Need,
+    Node,
+    Program,
+)
 from generator.records import record, replace
 
 Effect = Callable[[Cluster], Cluster]
 
 # The limits of what install.sh runs, of starting or stopping a service, of wait-fabric.sh as it is
-# called here, and of how long a proxy waits for the requests that an engine has.
+# called here, and of how long proxy.sh waits for the requests that an engine has; it gets no others
+# for an hour.
 INSTALL_SECONDS = SERVICE_SECONDS = 60
 FABRIC_SECONDS = 10
-DRAIN_SECONDS = 600
+DRAIN_SECONDS, DRAINED_SECONDS = 600, 3600
 CONFIRMED = ", then install.sh --confirm in a new session within 120 s"
 
 
@@ -57,6 +68,15 @@ class Action:
         """The cluster while it is done."""
         return self.until(now) if self.until else now
 
+    def done(self, now: Cluster) -> Cluster:
+        """The cluster once it is done, which may take so long that an engine is drained no more."""
+        after = self.then(now)
+        if not after.drained:
+            return after
+        taken = DRAINED_SECONDS if self.seconds is None else self.seconds
+        left = {group: max(0, seconds - taken) for group, seconds in after.drained.items()}
+        return replace(after, drained=left)
+
 
 def prepare(node: str, folder: Folder, has: frozenset[Need]) -> Action:
     """Put a new node into service, as far as no bundle does that."""
@@ -81,7 +101,16 @@ def change_address(node: str, address: str) -> Action:
     """Give a node another address on the management network, which sparkgen never configures."""
     title = f"change the management address to {address} by hand"
     needs = (must.is_on(node), must.are_free_of(lambda now: now.address, node))
-    return Action((2,), title, node, needs, _changes(node, address=address))
+
+    def then(now: Cluster) -> Cluster:
+        old = f"://{now.nodes[node].address}:"
+        serving = {
+            group: replace(engine, url=engine.url.replace(old, f"://{address}:"))
+            for group, engine in now.serving.items()
+        }
+        return _with(replace(now, serving=serving), node, address=address)
+
+    return Action((2,), title, node, needs, then)
 
 
 # Images before models, since less can go wrong there; keys after the installation.
@@ -114,25 +143,40 @@ def set_up_switch(title: str) -> Action:
 
 def drain(node: str, engine: Engine, keeps: frozenset[str]) -> Action:
     """Have the proxy on a node send an engine no more requests."""
-    title = drained(engine.group)
-    needs, spares = (must.is_on(node),), (must.answer_elsewhere(engine, keeps),)
-    return Action((8,), title, node, needs, lambda now: _marked(now, title), DRAIN_SECONDS, spares)
+    group, spares = engine.group, (must.answer_elsewhere(engine, keeps),)
+
+    def then(now: Cluster) -> Cluster:
+        return replace(now, drained={**now.drained, group: DRAINED_SECONDS})
+
+    return Action(
+        (8,),
+        f"/opt/sparkgen/proxy.sh drain {group}",
+        node,
+        (must.runs(node, PROXY),),
+        then,
+        DRAIN_SECONDS,
+        spares,
+        is_needless=lambda now: group not in now.serving or _STOPPED.format(group) in now.prepared,
+    )
 
 
-_STOPPED = "{}, before it stopped"
+_STOPPED = "{} was drained, and has stopped"
 
 
 def undrain(node: str, group: str) -> Action:
     """Have the proxy send it requests again."""
-    marks = {drained(group), _STOPPED.format(drained(group))}
-    needs = (must.is_on(node), must.serves(group), *map(must.is_prepared, marks))
+
+    def then(now: Cluster) -> Cluster:
+        return replace(now, drained={g: s for g, s in now.drained.items() if g != group})
+
     return Action(
         (23,),
         f"/opt/sparkgen/proxy.sh undrain {group}",
         node,
-        needs,
-        lambda now: replace(now, prepared=now.prepared - marks),
+        (must.runs(node, PROXY), must.serves(group), must.is_prepared(_STOPPED.format(group))),
+        then,
         0,
+        is_needless=lambda now: group not in now.drained,
     )
 
 
@@ -141,14 +185,14 @@ def stop(
     engine: Engine,
     keeps: frozenset[str],
     opens: Sequence[Door] = (),
-    drained: str = "",
+    proxy: str = "",
     *,
     again: bool = False,
 ) -> Action:
     """Stop one rank of an engine; `again` if the boot has started it.
 
     `keeps` are names that can be answered all the time, `opens` doors that open first because one
-    closes on its nodes, and `drained` what is done first.
+    closes on its nodes, and the proxy on the node `proxy` drains it first.
     """
     head = engine.nodes[0]
     how = ", which the boot has started" if again else ", the head first"
@@ -156,9 +200,9 @@ def stop(
     needs = [must.is_on(node)]
     if node != head:
         needs.append(must.is_down(head, engine.unit))
-    elif drained:
-        needs.append(must.is_prepared(drained))
-        then = _then(then, lambda now: _marked(now, _STOPPED.format(drained)))
+    elif proxy:
+        needs.append(must.gets_nothing(engine.group, proxy))
+        then = _then(then, lambda now: _marked(now, _STOPPED.format(engine.group)))
     return Action(
         (15 if again else 8,),
         f"stop the engine{_of(engine)}{how}",
@@ -246,12 +290,16 @@ def install(
     node: str,
     folder: Folder,
     ends: Sequence[str],
+    plugs: Sequence[tuple[Cable, str]],
     opens: Sequence[Door],
     *,
     renames: bool,
     confirms: bool,
 ) -> Action:
-    """Install a folder, which has the interfaces of the ports `ends`, and confirm it if need be."""
+    """Install a folder, which has the interfaces of the ports `ends`, and confirm it if need be.
+
+    What changes at the node is plugged first, since the boot for that starts its services.
+    """
 
     def until(now: Cluster) -> Cluster:
         ran = now.nodes[node].running
@@ -276,6 +324,7 @@ def install(
         must.accepts(node, folder, renames),
         must.is_replaceable(node, folder),
         must.are_in(ends),
+        *(must.is_in(cable, end) for cable, end in plugs),
     )
     title, spares = f"install.sh {option}--apply{more}", (must.are_open(opens),)
     return Action((16,), title, node, needs, then, INSTALL_SECONDS, spares, until)
@@ -284,7 +333,8 @@ def install(
 def run(node: str, program: Program, title: str, order: int) -> Action:
     """Start or restart a service beside the engine, or run its script."""
     needs = (must.is_ready(node, program),)
-    then, until = _starts({node: program}), _stops(node, [program.unit])
+    until = _stops(node, [program.unit])
+    then = _then(until, _starts({node: program}))
     return Action((18, order), title, node, needs, then, SERVICE_SECONDS, (), until)
 
 
@@ -431,13 +481,17 @@ def _serves(engine: Engine) -> Effect:
 
 
 def _stops(name: str, units: Collection[str]) -> Effect:
-    """These programs no longer run on a node, and no engine serves that lacks one of them."""
+    """These programs no longer run on a node, and no engine serves that lacks one of them.
+
+    Which engines are drained is in the folder of the proxy's unit below /run, which ends with it.
+    """
 
     def then(now: Cluster) -> Cluster:
         running = {u: p for u, p in now.nodes[name].running.items() if u not in units}
         lost = [g for g, e in now.serving.items() if e.unit in units and name in e.nodes]
         serving = {g: e for g, e in now.serving.items() if g not in lost} if lost else now.serving
-        return replace(_with(now, name, running=running), serving=serving)
+        drained = {} if PROXY in units else now.drained
+        return replace(_with(now, name, running=running), serving=serving, drained=drained)
 
     return then
 

@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Concatenate, ParamSpec
 
 from generator.operation.meaning import same
-from generator.operation.state import Cable, Cluster, Door, Engine, Folder, Need, Node, Program
+from generator.operation.state import (
+    PROXY,
+    Cable,
+    Cluster,
+    Door,
+    Engine,
+    Folder,
+    Need,
+    Node,
+    Program,
+)
 
 # What does not hold yet, in words; empty if the condition is met.
 Condition = Callable[[Cluster], str]
@@ -198,20 +208,28 @@ def serves(now: Cluster, group: str) -> str:
     return "" if group in now.serving else f"{group} does not serve"
 
 
-def drained(group: str) -> str:
-    """The command that drains an engine, which is also the mark that it was run."""
-    return f"/opt/sparkgen/proxy.sh drain {group}"
+@condition
+def runs(now: Cluster, name: str, unit: str) -> str:
+    """A unit runs on a node."""
+    return is_on(name)(now) or ("" if is_down(name, unit)(now) else f"{name} does not run {unit}")
+
+
+@condition
+def gets_nothing(now: Cluster, group: str, proxy: str) -> str:
+    """The proxy on that node certainly sends an engine no requests; nor does one that is down."""
+    is_quiet = now.drained.get(group) or runs(proxy, PROXY)(now)
+    return "" if is_quiet else f"{group} is not drained"
 
 
 @condition
 def answer_elsewhere(now: Cluster, engine: Engine, names: frozenset[str]) -> str:
     """Other engines answer to these names."""
-    if now.serving.get(engine.group) != engine:
+    if engine.group not in now.serving:
         return ""
     others = (
         other
         for group, other in now.serving.items()
-        if group != engine.group and drained(group) not in now.prepared
+        if group != engine.group and group not in now.drained
     )
     answered = {name for other in others for name in other.names}
     return ", ".join(sorted((names & {*engine.names}) - answered))

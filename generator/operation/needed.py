@@ -7,7 +7,7 @@ from generator.bundle.escaping import sh
 from generator.bundle.plan import activations
 from generator.operation import actions as do
 from generator.operation.actions import Action
-from generator.operation.conditions import drained, has_links, is_guarded
+from generator.operation.conditions import has_links, is_guarded
 from generator.operation.state import (
     Cable,
     Cluster,
@@ -136,6 +136,11 @@ class Change:
         late = {name for cable, _ in self.plugs if not self.is_early(cable) for name in cable.nodes}
         return [name for name in self.start_order if name in late]
 
+    def plugged_at(self, name: str) -> list[tuple[Cable, str]]:
+        """The cables of a node that are new or move, with each port that they go into."""
+        own = ((cable, ends) for cable, ends in self.plugs if name in cable.nodes)
+        return [(cable, end) for cable, ends in own for end in ends]
+
     def stops(self, engine: Engine) -> bool:
         """Whether an engine that runs has to stop, other than to let another one take its turn."""
         new = self.after.by_group.get(engine.group)
@@ -237,8 +242,7 @@ def _cables(change: Change) -> Iterator[Action]:
         yield do.plug(cable, ends, change.is_early(cable))
     for name in change.power_cycled:
         yield do.shut_down(name)
-        own = [(cable, end) for cable, ends in change.plugs if name in cable.nodes for end in ends]
-        yield do.start_node(name, own)
+        yield do.start_node(name, change.plugged_at(name))
 
 
 def _by_hand(change: Change) -> Iterator[Action]:
@@ -324,16 +328,15 @@ def _engines(change: Change) -> Iterator[Action]:
     again = {engine.group for engine in change.starting}
     stopping = sorted(change.stopping, key=lambda engine: engine.group in change.held.groups)
     for engine in stopping:
-        mark = ""
-        if drains and engine.group in again and keeps & {*engine.names}:
-            mark = drained(engine.group)
-            yield do.drain(drains, engine, keeps)
-            yield do.undrain(drains, engine.group)
+        proxy = drains if engine.group in again and keeps & {*engine.names} else ""
+        if proxy:
+            yield do.drain(proxy, engine, keeps)
+            yield do.undrain(proxy, engine.group)
         booted = [name for name in engine.nodes if name in change.power_cycled]
         closing = [change.opens(name) for name in engine.nodes]
         opens = closing[0] if all(closing) else ()
         for name in engine.nodes:
-            yield do.stop(name, engine, keeps, opens, mark)
+            yield do.stop(name, engine, keeps, opens, proxy)
         yield from (do.stop(name, engine, keeps, again=True) for name in booted)
     for engine in change.starting:
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
@@ -358,7 +361,7 @@ def _installations(change: Change) -> Iterator[Action]:
             ends = [e for c in change.after.cables for e in c.ends if e.startswith(f"{name}:")]
             renames = node.name != name
             yield do.install(
-                *(name, folder, ends, change.opens(name)),
+                *(name, folder, ends, change.plugged_at(name), change.opens(name)),
                 renames=renames,
                 confirms=is_guarded(node, folder),
             )

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from generator.operation.conditions import drained
 from generator.operation.needed import Change
 from generator.operation.plan import Moment
 from generator.operation.state import Cluster, Desired, Door, Engine
@@ -123,12 +122,12 @@ class View:
 
     def changed(self, before: Cluster, after: Cluster, node: str) -> Iterable[str]:
         """The names to which something else may answer now."""
-        if node in self._nodes or before.prepared != after.prepared:
+        if node in self._nodes or before.drained.keys() != after.drained.keys():
             return self._behind
         if before.serving is after.serving:
             return ()
         both = {**before.serving, **after.serving}
-        groups = before.serving.keys() ^ after.serving.keys()
+        groups = [g for g in both if before.serving.get(g) != after.serving.get(g)]
         names = {name for group in groups for name in both[group].names}
         names |= {old for old, new in self.successors.items() if new in names}
         return names & self._behind.keys()
@@ -148,7 +147,7 @@ def _is_answered(now: Cluster, bundle: Desired, door: Door, known: Engine) -> bo
     engine = now.serving.get(known.group)
     if engine is None or (engine.url, engine.names) != (known.url, known.names):
         return False
-    if drained(known.group) in now.prepared:
+    if known.group in now.drained:
         return False
     node = now.nodes.get(door.node)
     programs = bundle.folders[door.node].programs

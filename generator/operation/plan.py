@@ -67,7 +67,7 @@ def _pass(
             if (taken and not spares) or not can_be_done(action):
                 late.append(action)
             else:
-                taken.append(Moment(action, now, action.during(now), action.then(now)))
+                taken.append(Moment(action, now, action.during(now), action.done(now)))
                 now = taken[-1].after
         rest += late
     return (taken, rest) if taken else None
@@ -78,7 +78,7 @@ def carried_out(now: Cluster, actions: Iterable[Action]) -> Cluster:
     for action in actions:
         if reason := action.unmet(now):
             raise PlanError(f"{action.title}: {action.node}: {reason}")
-        now = action.then(now)
+        now = action.done(now)
     return now
 
 
@@ -112,4 +112,4 @@ def _lacks(now: Cluster, after: Desired) -> Iterator[str]:
     ends = {end for cable in after.cables for end in cable.ends}
     yield from (f"nothing is in {end}" for end in sorted(ends - now.plugged.keys()))
     yield from (f"{now.plugged[end]} is in {end}" for end in sorted(now.plugged.keys() - ends))
-    yield from (mark for mark in now.prepared if "proxy.sh drain" in mark)
+    yield from (f"{group} is drained" for group in now.drained)

@@ -9,6 +9,7 @@ from generator.bundle.tree import File, Tree
 from generator.operation.files import facts
 from generator.operation.state import (
     CLIENT_KEY,
+    PROXY,
     Cable,
     Desired,
     Door,
@@ -17,6 +18,7 @@ from generator.operation.state import (
     Need,
     Program,
 )
+from generator.records import replace
 from generator.services import SERVICES
 from generator.site.service import Service
 
@@ -28,7 +30,7 @@ _FACTS, _NETPLAN = "etc/sparkgen/node.env", "etc/netplan/40-cx7.yaml"
 _NODES, _SSH_KEYS = "etc/sparkgen/nodes.env", "opt/sparkgen/ssh-keys.sh"
 _UNITS = "etc/systemd/system/"
 # Before 0.3, a gateway was a program of its own behind the proxy.
-GATEWAY, _PROXY = "sparkgen-gateway", "sparkgen-proxy"
+GATEWAY = "sparkgen-gateway"
 _IMAGE = re.compile(r"^ +image: [\"']?([^\s\"']+)", re.MULTILINE)
 _STOP = re.compile(r"^TimeoutStopSec=(\d+)$", re.MULTILINE)
 _LOGINS = Activation("", Effect.FILES, step="/opt/sparkgen/ssh-keys.sh")
@@ -51,6 +53,41 @@ def desired(tree: Tree, nodes: Sequence[str], cables: Iterable[Cable]) -> Desire
         engines,
         tuple(_doors(files, known, engines)),
     )
+
+
+# What every release has asked of a node for the same site.
+_OF_SITE = ("image", "model", "folder", "file", "secret", "key")
+
+
+def completed(old: Desired, known: Desired, *, is_same: bool) -> Desired:
+    """A bundle of 0.1, which says nothing of logins, addresses and names: `known` has these.
+
+    `is_same`: that is made of the same site, so that its engines needed the same.
+    """
+    folders = {
+        name: _completed(folder, known.folders[name], is_same) if name in known.folders else folder
+        for name, folder in old.folders.items()
+    }
+    units = {(name, unit) for name, folder in folders.items() for unit in folder.programs}
+    engines = [e for e in known.engines if all((name, e.unit) in units for name in e.nodes)]
+    groups = {engine.group for engine in engines}
+    doors = (d for d in known.doors if {*d.groups} <= groups and d.node in folders)
+    own = tuple(d for d in doors if {(d.node, unit) for unit in d.units} <= units)
+    return replace(old, folders=folders, engines=tuple(engines), doors=own)
+
+
+def _completed(folder: Folder, known: Folder, is_same: bool) -> Folder:
+    programs = {
+        unit: replace(program, needs=program.needs | _of_site(known.programs[unit]))
+        if is_same and program.is_engine and unit in known.programs
+        else program
+        for unit, program in folder.programs.items()
+    }
+    return replace(folder, address=known.address, user=known.user, programs=programs)
+
+
+def _of_site(program: Program) -> frozenset[Need]:
+    return frozenset(need for need in program.needs if need.kind in _OF_SITE)
 
 
 def unit_of(group: str) -> str:
@@ -155,7 +192,7 @@ def _needs(known: Facts, members: str) -> Iterator[Need]:
 # The facts that name the secrets which the script of a unit reads.
 _SECRETS = {
     GATEWAY: ("GATEWAY_KEY",),
-    _PROXY: ("API_KEY", "ENGINE_KEY"),
+    PROXY: ("API_KEY", "ENGINE_KEY"),
     "sparkgen-web-ui": ("WEB_UI",),
 }
 _REGISTER = "create a key for each client: sudo /opt/sparkgen/proxy.sh add NAME"
@@ -168,7 +205,7 @@ def _service(unit: str, files: Files, known: Facts) -> Program:
     words = (words for name in _SECRETS.get(unit, ()) for words in known.get(name, ()))
     secrets = {re.split("[= ]", each)[-1] for each in words}
     kept = (service.KEPT for service in SERVICES.values() if _has_unit(service, unit))
-    own = _REGISTER if unit == _PROXY else ""
+    own = _REGISTER if unit == PROXY else ""
     needs = {
         *(Need("image", image) for image in images),
         *(Need("secret", name) for name in secrets),
@@ -257,7 +294,7 @@ def _doors(
     """The gateway if there is one; or else the proxy before the only engine, or each engine."""
     fronted = False
     for node, own in files.items():
-        units = tuple(u for u in (GATEWAY, _PROXY) if f"{_UNITS}{u}.service" in own)
+        units = tuple(u for u in (GATEWAY, PROXY) if f"{_UNITS}{u}.service" in own)
         url = _first(known[node], "GATEWAY").partition(" ")[0] or _proxy(known[node])
         if units and url:
             fronted = True

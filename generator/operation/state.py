@@ -183,12 +183,15 @@ class Cluster:
     """A cluster as it is: its nodes by their names in the new bundle, and the cable in each port.
 
     `serving` are the engines that answer, by group, and `prepared` what was done on switches.
+    `drained` are the groups that the proxy may send no requests, for certain for so many seconds.
     """
 
     nodes: Mapping[str, Node]
     plugged: Mapping[str, Cable]
     serving: Mapping[str, Engine]
     prepared: frozenset[str] = frozenset()
+    drained: Mapping[str, int] = {}
 
 
+PROXY = "sparkgen-proxy"
 CLIENT_KEY = "a key of the proxy"

@@ -16,7 +16,7 @@ from generator.operation.files import facts
 from generator.operation.needed import Change
 from generator.operation.outcome import Outage, Outcome, Step, outcome
 from generator.operation.plan import plan
-from generator.operation.reading import desired, had
+from generator.operation.reading import completed, desired, had
 from generator.operation.state import Cable, Desired
 from generator.records import record, replace
 from generator.review.changes import FileChange, changes
@@ -157,8 +157,14 @@ def change_of(site: Site, after: Tree, before: Before) -> Change:
     new = tuple(node.name for node in site.nodes)
     hosts = {new_name: name for name, new_name in names.items()}
     by_node, _ = _by_node(changes(tree, after), [*new, *members])
+    cables = _renamed_cables(_cables_of(before), names)
+    old = desired(_as_now(tree, after), members, cables)
+    if not all(folder.user for folder in old.folders.values()):
+        known = _under_new_names(before.rebuilt, names) if before.rebuilt else after
+        own = desired(known, members if before.rebuilt else new, cables)
+        old = completed(old, own, is_same=before.rebuilt is not None)
     return Change(
-        desired(_as_now(tree, after), members, _renamed_cables(_cables_of(before), names)),
+        old,
         desired(after, new, _site_cables(site)),
         hosts,
         {name for name in new if by_node[name] or name in hosts},

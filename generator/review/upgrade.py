@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
+from fnmatch import fnmatchcase
 
 from generator import __version__
 from generator.bundle.committed import Committed
@@ -13,11 +13,12 @@ from generator.resources import PACKAGE
 from generator.review.changes import FileChange
 
 _CHANGES = PACKAGE / "CHANGELOG.md"
+_FILES = re.compile(r"<!--(.*?)-->", re.DOTALL)
 
 
 @record
 class Entry:
-    """An entry of the changes of a version, and the files that it names."""
+    """An entry of the changes of a version, and the files that differ because of it."""
 
     version: str
     text: str
@@ -49,19 +50,30 @@ def upgrade(bundle: Committed, rebuilt: Tree | None, found: Sequence[FileChange]
     was = bundle.generator.removeprefix("sparkgen ")
     if not was or was == __version__:
         return None
-    files = tuple(change.path for change in found if rebuilt is None or change.differs_in(rebuilt))
-    return Upgrade(was, __version__, files, tuple(_entries(was, files))) if files else None
+    own = [change for change in found if rebuilt is None or change.differs_in(rebuilt)]
+    files = tuple(change.path for change in own)
+    return Upgrade(was, __version__, files, tuple(_entries(was, own))) if files else None
 
 
-def _entries(since: str, files: Sequence[str]) -> Iterator[Entry]:
-    """The entries of later versions that name a file, as in `health.py`, with these files."""
+def _entries(since: str, found: Sequence[FileChange]) -> Iterator[Entry]:
+    """The entries of later versions that change files of a bundle.
+
+    Each names them in a comment: by the end of their paths, and by a word of the lines that differ
+    if there may be other reasons, as in `<!-- proxy/*.js node.env:GATEWAY -->`.
+    """
     text = _CHANGES.read_text(encoding="utf-8") if _CHANGES.exists() else ""
     for section in text.split("\n## ")[1:]:
         title, _, body = section.partition("\n")
         if title[0].isdigit() and version(title) <= version(since):
             return
-        for entry in re.split(r"\n- ", f"\n{body}")[1:]:
-            words = {*re.findall(r"[\w.-]+", entry)}
-            named = tuple(path for path in files if PurePosixPath(path).name in words)
-            if named:
-                yield Entry(title, " ".join(entry.split()), named)
+        for entry in re.findall(r"^- (.*?)(?=\n- |\n\n|\Z)", body, re.DOTALL | re.MULTILINE):
+            patterns = " ".join(_FILES.findall(entry)).split()
+            own = tuple(each.path for each in found if any(_is_of(each, p) for p in patterns))
+            if own:
+                yield Entry(title, " ".join(_FILES.sub("", entry).split()), own)
+
+
+def _is_of(change: FileChange, pattern: str) -> bool:
+    end, _, word = pattern.partition(":")
+    is_named = fnmatchcase(f"/{change.path}", f"*/{end}")
+    return is_named and (not word or any(word in line for line in change.lines if line[0] in "+-"))

@@ -1,7 +1,7 @@
 """Rules about cables: whether their ends exist, and whether they form the topology."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from string import digits
 
 from generator.diagnostics import (
@@ -55,8 +55,9 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
     """A cable ends at port p0 or p1 of a node of the site, or at a switch."""
     names = _names(nodes)
     strangers: dict[str, list[Endpoint]] = {}
+    counts = Counter(end.name for cable in cabling for end in cable.endpoints)
     for cable in cabling:
-        for end in _strangers(cable, names, topology):
+        for end in _strangers(cable, names, topology, counts):
             strangers.setdefault(end.name, []).append(end)
     alone = len(strangers) == 1 and not TOPOLOGIES[topology.kind].switched
     switch = next(iter(strangers)) if alone else ""
@@ -172,16 +173,21 @@ def meant(end: Endpoint, names: Collection[str]) -> str:
     return end.name if end.name in names or not near else near[0]
 
 
-def _strangers(cable: DeclaredCable, names: set[str], topology: Topology) -> list[Endpoint]:
+def _strangers(
+    cable: DeclaredCable, names: set[str], topology: Topology, counts: Mapping[str, int]
+) -> list[Endpoint]:
     """The ends that should be nodes and are not; with a switch, one end is the switch's own."""
     strangers = [end for end in cable.endpoints if end.name not in names]
-    if topology.kind == MIXED:
-        strangers = [end for end in strangers if len(strangers) > 1 or meant(end, names) in names]
-    elif not TOPOLOGIES[topology.kind].switched:
+    if not TOPOLOGIES[topology.kind].switched and topology.kind != MIXED:
         return strangers
-    if len(strangers) < 2:
-        return []
-    return sorted(strangers, key=lambda end: not did_you_mean(end.name, names))[:1]
+    if len(strangers) > 1:
+        return sorted(strangers, key=lambda end: not did_you_mean(end.name, names))[:1]
+    # A switch has more than one cable, and ports of other names.
+    return [
+        end
+        for end in strangers
+        if not topology.is_stated and counts[end.name] == 1 and end.port in PORT_NAMES
+    ]
 
 
 def _nodes_are(names: set[str]) -> str:

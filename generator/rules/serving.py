@@ -7,6 +7,7 @@ from generator.diagnostics import (
     Add,
     KeyPath,
     Related,
+    Replace,
     Severity,
     all_nearest,
     did_you_mean,
@@ -57,18 +58,12 @@ def duplicate_group(groups: Groups) -> Iterator[Fault]:
 def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
     """A group names nodes of the site, each once."""
     names = [node.name for node in nodes]
+    strangers: dict[str, list[KeyPath]] = {}
     for group in _with_nodes(groups):
         for index, name in enumerate(group.nodes):
             path = (*group.path, "nodes", index)
             if name not in names:
-                near = [n for n in names if n not in group.nodes]
-                guess = did_you_mean(name, near)
-                yield Fault(
-                    f"there is no node '{name}'",
-                    path,
-                    guess or f"the nodes are {named(names)}",
-                    proposals=replacements(path, misspelt(name, near[:1] if guess else [])),
-                )
+                strangers.setdefault(name, []).append(path)
             elif name in group.nodes[:index]:
                 yield Fault(
                     f"{name} is named twice",
@@ -76,6 +71,18 @@ def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
                     "each node is one rank: remove it",
                     proposals=removal(path),
                 )
+    members = {name for group in _with_nodes(groups) for name in group.nodes}
+    for name, paths in strangers.items():
+        free = [other for other in names if other not in members]
+        near = all_nearest(name, free) or all_nearest(name, names)
+        meant = misspelt(name, near)
+        yield Fault(
+            f"there is no node '{name}'",
+            paths[0],
+            did_you_mean(name, near) or f"the nodes are {named(names)}",
+            related=tuple(Related("used again", path) for path in paths[1:]),
+            proposals=tuple(tuple(Replace(path, one) for path in paths) for one in meant),
+        )
 
 
 @rule("SG242", Severity.NOTE, unless="SG201 SG202 SG203 SG241")

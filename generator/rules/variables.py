@@ -7,7 +7,7 @@ from itertools import chain
 
 from generator.catalogs import nccl
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.variables import COMMON, RAY, of_file, of_ray
+from generator.catalogs.variables import RAY, common, of_file, of_ray
 from generator.diagnostics import Severity, all_nearest, listed, misspelt, renamings
 from generator.rules.flags.parser import parsers
 from generator.rules.registry import Fault, rule
@@ -23,9 +23,9 @@ def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
     known: frozenset[str] | None = None
     for variable in engine.environment:
         name = variable.name
-        if name in COMMON or nccl.is_ours(name) or name.startswith(tuple(prefixes)):
+        if name in common() or nccl.is_ours(name) or name.startswith(tuple(prefixes)):
             continue
-        known = known or COMMON.union(nccl.names(), read)
+        known = known or common().union(nccl.names(), read)
         readable = known | _of_programs(name, engine)
         if name in readable:
             continue

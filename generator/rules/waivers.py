@@ -8,9 +8,11 @@ from generator.diagnostics import (
     KeyPath,
     Related,
     Severity,
+    all_nearest,
     listed,
     path_text,
     removal,
+    replacements,
 )
 from generator.records import replace
 from generator.rules.registry import RULES, Rule
@@ -50,6 +52,9 @@ def waived(
         ]
         missed = next((i for i, f in enumerate(kept) if f.rule == waiver.rule), None)
         if idle and missed is not None and not waiver.is_list:
+            if near := all_nearest(waiver.paths[0], [path_text(kept[missed].path)]):
+                kept[missed] = _misspelt(waiver, ("waivers", index, "path"), near[0])
+                continue
             # The warning stays, and mentions the waiver that misses it: one mistake, one finding.
             note = Related("a waiver names another place", ("waivers", index, "path"))
             kept[missed] = replace(kept[missed], related=(*kept[missed].related, note))
@@ -72,6 +77,15 @@ def _matches(rule: str, path: str, finding: Finding) -> bool:
     """Whether a finding is of that rule and at that place; `*` matches any text."""
     pattern = ".*".join(map(re.escape, path.split("*")))
     return finding.rule == rule and re.fullmatch(pattern, path_text(finding.path)) is not None
+
+
+def _misspelt(waiver: Waiver, path: KeyPath, meant: str) -> Finding:
+    """A place with nearly the name of the one at which the rule warns."""
+    message = f"{waiver.rule} warns at {meant}, not at {waiver.paths[0]}"
+    proposals = replacements(path, [meant])
+    return Finding(
+        "SG190", Severity.WARNING, message, path, help=f"write '{meant}'", proposals=proposals
+    )
 
 
 def _idle(waiver: Waiver, path: KeyPath) -> Finding:

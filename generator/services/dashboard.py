@@ -4,10 +4,9 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from generator.engines import ENGINES
 from generator.records import replace
 from generator.site import Part, Site
-from generator.site.panel import Panel
+from generator.site.panel import Panel, panels_of
 
 COLUMNS = 3
 _WIDTH, _HEIGHT = 8, 8
@@ -23,7 +22,7 @@ def panels(site: Site) -> tuple[Panel, ...]:
 
 def _of_engine(part: Part) -> Iterator[Panel]:
     """The engine's panels; with several engines, each counts only its own group."""
-    for panel in ENGINES[part.engine.name].PANELS:
+    for panel in panels_of(part.engine.name):
         if not part.group:
             yield panel
             continue

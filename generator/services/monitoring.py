@@ -9,7 +9,7 @@ from generator.records import record
 from generator.services.dashboard import dashboard
 from generator.site import Node, Site
 from generator.site.entry import Entry, OperatorEntry
-from generator.site.panel import Panel
+from generator.site.panel import Panel, panels_of
 from generator.site.service import RequestedPort, Service
 from generator.sitefile.declaration import DeclaredNode, Settings
 
@@ -21,50 +21,6 @@ NODE_PORT = 9100
 GPU_PORT = 9400
 
 _RESTART = service_restart("sparkgen-monitoring", "the exporters")
-
-_NODES = (
-    Panel("Memory available", "bytes", (("node_memory_MemAvailable_bytes", "{{node}}"),)),
-    Panel("GPU", "percent", (("DCGM_FI_DEV_GPU_UTIL", "{{node}}"),)),
-    Panel("GPU power", "watt", (("DCGM_FI_DEV_POWER_USAGE", "{{node}}"),)),
-    Panel("GPU temperature", "celsius", (("DCGM_FI_DEV_GPU_TEMP", "{{node}}"),)),
-    Panel(
-        "Free disk space",
-        "bytes",
-        (('node_filesystem_avail_bytes{mountpoint="/"}', "{{node}}"),),
-    ),
-)
-_CHECKS = Panel(
-    "Checks that fail", "short", (("sum by (node) (sparkgen_check_failed)", "{{node}}"),)
-)
-_TARGETS = Panel("Targets", "short", (("up", "{{job}} {{node}}"),))
-# Of groups that take turns on ports of their own, all but one are down.
-_TARGETS_OF_GROUPS = Panel(
-    "Targets", "short", (("max by (job, node, group) (up)", "{{job}} {{node}} {{group}}"),)
-)
-
-# RDMA bypasses the kernel: interfaces do not count it, but HCAs do.
-_FABRIC = (
-    Panel(
-        "RoCE received",
-        "Bps",
-        (("rate(node_infiniband_port_data_received_bytes_total[1m])", "{{node}} {{device}}"),),
-    ),
-    Panel(
-        "RoCE sent",
-        "Bps",
-        (("rate(node_infiniband_port_data_transmitted_bytes_total[1m])", "{{node}} {{device}}"),),
-    ),
-    Panel(
-        "Fabric errors",
-        "short",
-        (
-            (
-                'rate(node_network_receive_errs_total{device=~"en.*p1s0f.*"}[5m])',
-                "{{node}} {{device}}",
-            ),
-        ),
-    ),
-)
 
 
 @record
@@ -117,11 +73,9 @@ class Monitoring(Service):
 
     def panels(self, site: Site) -> Iterator[Panel]:
         """The nodes, and their fabric if they have one."""
-        yield from _NODES
-        yield _TARGETS_OF_GROUPS if site.groups else _TARGETS
-        yield _CHECKS
-        if site.has_fabric:
-            yield from _FABRIC
+        shown = ("nodes", "groups" if site.groups else "targets", "checks")
+        for what in (*shown, "fabric") if site.has_fabric else shown:
+            yield from panels_of(what)
 
 
 SERVICE: type[Service] = Monitoring

@@ -14,7 +14,7 @@ from generator.services.gateway import Gateway, Route, routes
 from generator.site import Node, Site, Words
 from generator.site.control_plane import LOOPBACK
 from generator.site.entry import Entry
-from generator.site.panel import Panel
+from generator.site.panel import Panel, panels_of
 from generator.site.service import HostedService, Service, on_its_node
 from generator.sitefile.declaration import DeclaredNode, Settings
 
@@ -42,26 +42,6 @@ ASKED = (
 HEALTH, METRICS = "/health", "/metrics"
 # The proxy's own, beside those of the engines.
 OWN_METRICS = "/proxy/metrics"
-
-_FIRST = "sum by (engine, le) (rate(sparkgen_proxy_first_token_seconds_bucket[5m]))"
-_PANELS = (
-    Panel(
-        "Requests by client and status",
-        "reqps",
-        (
-            (
-                "sum by (client, status) (rate(sparkgen_proxy_requests_total[1m]))",
-                "{{client}} {{status}}",
-            ),
-        ),
-    ),
-    Panel("Requests that engines have", "short", (("sparkgen_proxy_running", "{{engine}}"),)),
-    Panel(
-        "First token, 95 %",
-        "s",
-        ((f"histogram_quantile(0.95, {_FIRST})", "{{engine}}"),),
-    ),
-)
 
 # The user nginx in the image, who has no rights on the node.
 USER = 101
@@ -184,7 +164,7 @@ class Proxy(HostedService):
 
     def panels(self, site: Site) -> Iterator[Panel]:
         """What clients ask for, what engines have, and how long an answer takes to begin."""
-        yield from _PANELS
+        yield from panels_of("proxy")
 
 
 SERVICE: type[Service] = Proxy

@@ -1,5 +1,6 @@
-"""The panels that a dashboard has for an engine, a node or a service."""
+"""Panels of a Grafana dashboard, those of `schemas/panels.yaml`."""
 
+from generator import precompiled
 from generator.records import record
 
 
@@ -10,3 +11,9 @@ class Panel:
     title: str
     unit: str
     queries: tuple[tuple[str, str], ...]
+
+
+def panels_of(what: str) -> tuple[Panel, ...]:
+    """The panels of an engine, by its name, of a service or of the nodes."""
+    held = precompiled.schema("panels").get(what, ())
+    return tuple(Panel(p["title"], p["unit"], tuple(map(tuple, p["queries"]))) for p in held)

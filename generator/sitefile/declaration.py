@@ -560,11 +560,15 @@ def declare(
 
     nodes = _nodes(data) if valid("nodes", "defaults", "user") else None
     engine = _engine(data["engine"]) if valid("engine") else None
+    topology = _topology(data.get("topology", {})) if valid("topology") else None
+    if topology and not topology.is_stated and GROUPS in invalid:
+        # What the cables form depends on whether there are groups.
+        topology = None
     return Declaration(
         identity=_identity(data) if valid("name", "description", "requires") else None,
         nodes=nodes,
         cabling=_cabling(data.get("cabling", ())) if valid("cabling") else None,
-        topology=_topology(data.get("topology", {})) if valid("topology") else None,
+        topology=topology,
         model=_model(data["model"]) if valid("model") else None,
         engine=engine.on(nodes) if engine and nodes else engine,
         services=_services(data.get("services", {})) if valid("services") else None,

@@ -356,7 +356,7 @@ _TOO_DEEP = f"the file is nested deeper than {MAX_DEPTH} levels"
 
 def conflict(text: str) -> re.Match[str] | None:
     """The first conflict marker that git left in a text."""
-    return re.search(r"^<<<<<<< .*", text, re.MULTILINE)
+    return re.search(r"^(<{7} .*|={7}\s*$|>{7} .*)", text, re.MULTILINE)
 
 
 def _syntax(error: yaml.YAMLError, text: str) -> Finding:
@@ -367,9 +367,9 @@ def _syntax(error: yaml.YAMLError, text: str) -> Finding:
         line = text.count("\n", 0, found.start())
         return reading_error(
             "SG001",
-            f"'{found[0][:40]}' begins a conflict that git left here",
+            f"'{found[0][:40].rstrip()}' is left of a conflict that git found",
             span=Span(line, 0, line, 7),
-            help="keep one side, or what is right of both, and remove the three marks",
+            help="keep one side, or what is right of both, and remove the marks",
             unsafe=True,
         )
     if _tab_at(text, point):

@@ -284,7 +284,7 @@ def _without_dot(text: str) -> str:
 
 def _port(text: str) -> str:
     """spark2:p0 for SPARK2-P0, `spark2 p0` or spark2p0."""
-    node = text[:-2].rstrip("-./_: ")
+    node = text[:-2].rstrip("-./_:@ ")
     is_port = node and text[-2:].lower() in ("p0", "p1")
     return f"{node}:{text[-2:].lower()}" if is_port else ""
 

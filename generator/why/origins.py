@@ -9,7 +9,7 @@ from typing import Any
 
 from generator.derive import environment
 from generator.diagnostics import KeyPath
-from generator.engines import ENGINES
+from generator.engines import ENGINES, handed_on
 from generator.fabric import nccl
 from generator.fabric.addressing import Cable, FabricInterface, Peer
 from generator.origin import Origin, origin_of
@@ -54,7 +54,7 @@ class Origins:
     def __init__(self, site: Site, data: Mapping[str, Any]) -> None:
         self._data = data
         part = site.serving
-        self._owned = ENGINES[part.engine.name].OWNED_FLAGS if part else {}
+        self._owned = handed_on.owned(part.engine.name) if part else {}
         args = data.get("engine", {}).get("args", {})
         engine = (part.engine.name, part.engine.version) if part else ("", "")
         self._settings = EngineSettings(*engine, args)

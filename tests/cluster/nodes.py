@@ -24,8 +24,8 @@ set -e
 mount --make-rprivate /
 mount -t tmpfs tmpfs /mnt
 for folder in etc opt usr/bin var; do
-  mkdir -p "{_WRITTEN}/$folder" "/mnt/work/$folder"
-  layers="lowerdir=$0/$folder:/$folder,upperdir={_WRITTEN}/$folder,workdir=/mnt/work/$folder"
+  mkdir -p "{_WRITTEN}/$folder" "/mnt/scratch/$folder"
+  layers="lowerdir=$0/$folder:/$folder,upperdir={_WRITTEN}/$folder,workdir=/mnt/scratch/$folder"
   mount -t overlay overlay -o "$layers" "/$folder"
 done
 mount -t proc proc /proc

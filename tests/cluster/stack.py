@@ -26,8 +26,8 @@ set -e
 mount --make-rprivate /
 mount -t tmpfs -o size=2g tmpfs /mnt
 for folder in etc opt srv usr/bin usr/libexec var; do
-  mkdir -p "$0/$folder" "/mnt/written/$folder" "/mnt/work/$folder"
-  layers="lowerdir=$0/$folder:/$folder,upperdir=/mnt/written/$folder,workdir=/mnt/work/$folder"
+  mkdir -p "$0/$folder" "/mnt/written/$folder" "/mnt/scratch/$folder"
+  layers="lowerdir=$0/$folder:/$folder,upperdir=/mnt/written/$folder,workdir=/mnt/scratch/$folder"
   mount -t overlay overlay -o "$layers" "/$folder"
 done
 mount -t proc proc /proc

@@ -27,12 +27,12 @@ LEFT_OUT = re.compile(r"help|version|license|list|completion|cache-list|hf-|.*ur
 def tried() -> Iterator[dict[str, Any]]:
     """Each flag that a site may set, with each value."""
     from generator.catalogs.flag_files import catalog, versions
-    from generator.engines import llama_cpp
+    from generator.engines import handed_on, llama_cpp
 
     known = catalog("llama.cpp", versions("llama.cpp")[-1])
     assert known
     for flag in known.flags():
-        if flag.name in llama_cpp.OWNED_FLAGS or LEFT_OUT.match(flag.name):
+        if flag.name in handed_on.owned(llama_cpp.NAME) or LEFT_OUT.match(flag.name):
             continue
         yield from ({flag.name: v} for v in ((True,) if flag.type == "switch" else VALUES))
 

@@ -48,12 +48,12 @@ LEFT_OUT = ("device", "decrypted-config-file", "decrypted-draft-config-file", "c
 def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
     """Settings, as a site's `model` and `engine` hold them."""
     from generator.catalogs.flag_files import catalog
-    from generator.engines import sglang
+    from generator.engines import handed_on, sglang
 
     draw = random.Random(seed)
     known = catalog("sglang", VERSION)
     assert known
-    flags = [f for f in known.flags() if f.name not in {*sglang.OWNED_FLAGS, *LEFT_OUT}]
+    flags = [f for f in known.flags() if f.name not in {*handed_on.owned(sglang.NAME), *LEFT_OUT}]
     rows = yaml.safe_load((HERE / "sglang.yaml").read_text("utf-8"))
     pieces = [row[side] for row in rows for side in ("bad", "good") if "version" not in row[side]]
     for number in range(count):

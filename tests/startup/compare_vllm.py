@@ -46,12 +46,12 @@ WRONG = ("nonsense", -3.5, "12x", "[", "{")
 def sets(count: int, seed: int) -> Iterator[dict[str, Any]]:
     """Flags and their values, as `engine.args` holds them."""
     from generator.catalogs.flag_files import catalog
-    from generator.engines import vllm
+    from generator.engines import handed_on, vllm
 
     draw = random.Random(seed)
     known = catalog("vllm", VERSION)
     assert known
-    others = {*vllm.OWNED_FLAGS, *OTHER_PLATFORM}
+    others = {*handed_on.owned(vllm.NAME), *OTHER_PLATFORM}
     flags = [flag for flag in known.flags() if flag.name not in others]
     for _ in range(count):
         chosen = draw.sample(flags, draw.randint(1, 4))

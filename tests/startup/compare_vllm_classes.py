@@ -69,11 +69,11 @@ def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
 def known_flags() -> list[Any]:
     """Flags of the catalog that a site may set and that any machine can parse."""
     from generator.catalogs.flag_files import catalog
-    from generator.engines import vllm
+    from generator.engines import handed_on, vllm
 
     known = catalog("vllm", VERSION)
     assert known
-    left_out = {*vllm.OWNED_FLAGS, "mm-processor-device", "device", "config-format"}
+    left_out = {*handed_on.owned(vllm.NAME), "mm-processor-device", "device", "config-format"}
     return [flag for flag in known.flags() if flag.name not in left_out]
 
 

@@ -210,7 +210,9 @@ def cable_gone(rng: random.Random, site: Site) -> Mistake | None:
     number = gone.path[1]
     lines = {s.line for s in site.scalars if s.path[:2] == ("cabling", number)}
     rest = [line for at, line in enumerate(site.lines) if at not in lines]
-    return Mistake("cable gone", "\n".join(rest), -1, several=True)
+    # Any cables make a network.
+    silent = not any(k.path == ("engine",) for k in site.keys) and "groups" not in site.text
+    return Mistake("cable gone", "\n".join(rest), -1, silent=silent, several=True)
 
 
 def digit(rng: random.Random, site: Site) -> Mistake | None:

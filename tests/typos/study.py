@@ -16,7 +16,18 @@ from generator.pipeline import Reading, read_site
 from generator.records import replace
 from generator.reports.text import place
 from generator.site import Site as Derived
-from typos import blocks, foreign, layout, mistakes, nesting, references, values, words
+from typos import (
+    blocks,
+    foreign,
+    habits,
+    layout,
+    mistakes,
+    nesting,
+    pastes,
+    references,
+    values,
+    words,
+)
 from typos.sites import File, files
 from typos.text import Mistake, Site
 
@@ -29,6 +40,8 @@ KINDS: Sequence[Callable[[random.Random, Site], Mistake | None]] = (
     *nesting.MISTAKES,
     *foreign.MISTAKES,
     *references.MISTAKES,
+    *pastes.MISTAKES,
+    *habits.MISTAKES,
 )
 
 
@@ -37,7 +50,7 @@ class Outcome:
     """What became of a mistake.
 
     `harmed` means that fix made a site without findings, but with another meaning, or that it
-    dropped a word.
+    dropped a word; one of a comment is never dropped.
     """
 
     file: str
@@ -106,7 +119,9 @@ def _outcome(file: File, original: Reading, mistake: Mistake) -> Outcome:
         right_line=mistake.line < 0 or (bool(lines) and lines[0] == mistake.line),
         one_finding=len(new) == 1,
         restored=restored,
-        harmed=done.changed and done.fewer and not restored and (clean or _lost(mistake, done)),
+        harmed=done.changed
+        and done.fewer
+        and (_lost_comment(mistake, done) or (not restored and (clean or _lost(mistake, done)))),
         refused=done.changed and not done.fewer and not mistake.several,
         findings="; ".join(_described(f, line) for f, line in zip(new, lines, strict=True)),
     )
@@ -116,6 +131,13 @@ def _lost(mistake: Mistake, done: Repair) -> bool:
     """Whether fewer words are in the text than were written: one of them was dropped."""
     before, after = (re.findall(r"\w+", text) for text in (mistake.text, done.raw.decode()))
     return bool(Counter(before) - Counter(after)) and len(after) < len(before)
+
+
+def _lost_comment(mistake: Mistake, done: Repair) -> bool:
+    """Whether a word of a comment is gone, even if the site means what it should."""
+    comments = re.findall(r"(?:^|\s)#(.*)", mistake.text, re.MULTILINE)
+    words, after = (re.findall(r"\w+", text) for text in (" ".join(comments), done.raw.decode()))
+    return bool(Counter(words) - Counter(after))
 
 
 def _described(finding: Finding, line: int) -> str:

@@ -240,6 +240,9 @@ class EngineTraits:
     divides its room among them, None if they grow as needed. `tile` are the multiples to which
     kernels for 4 bit experts pad their input and inner widths.
 
+    `work_metrics` are its metrics for verify.py, by fact. `owned_flags` are the flags that follow
+    from keys of the site file, by the key, empty if the generator alone determines it.
+
     `draft_methods` are its methods of speculative decoding by their names in a site file; a name
     that ends with `mtp_ending` also stands for a model's own layers. `drafts_prefix` begins the
     flags of speculative decoding if they are not JSON. `self_chosen` are a model's flags that it
@@ -303,6 +306,8 @@ class EngineTraits:
     mtp_ending: str = ""
     drafts_prefix: str = ""
     self_chosen: tuple[str, ...] = ()
+    work_metrics: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    owned_flags: Mapping[str, str] = MappingProxyType({})
     commands: Commands = Commands()
 
     def task(self, value: Callable[[str], object]) -> Task:

@@ -14,8 +14,6 @@ from generator.engines.arguments import arguments, draft_flags
 from generator.engines.command_line import draft_settings as draft_settings
 from generator.engines.command_line import option_names as option_names
 from generator.engines.command_line import options as options
-from generator.engines.llama_cpp.metrics import PANELS as PANELS
-from generator.engines.llama_cpp.metrics import WORK_METRICS as WORK_METRICS
 from generator.engines.startup import Condition
 from generator.engines.without_offload import OFFLOAD as OFFLOAD
 from generator.engines.without_offload import offload_variables as offload_variables
@@ -51,31 +49,6 @@ FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
 VARIABLE_ORIGINS: Mapping[str, Origin] = {}
 ADDRESS_VARIABLE = ""
 REPLACED_VARIABLES: Mapping[str, str] = {}
-# Flags that the site file has a key for, or that only the generator can determine.
-OWNED_FLAGS: Mapping[str, str] = {
-    "model": "model.file",
-    "hf-repo": "model.file",
-    "model-url": "model.file",
-    "docker-repo": "model.file",
-    "alias": "model.served_name",
-    "ctx-size": "model.context_length",
-    "parallel": "model.max_sequences",
-    "cache-type-k": "model.kv_cache_dtype",
-    "cache-type-v": "model.kv_cache_dtype",
-    "spec-type": "model.speculative",
-    "spec-draft-model": "model.speculative",
-    "spec-draft-hf": "model.speculative",
-    "spec-draft-n-max": "model.speculative",
-    "fit-target": "engine.memory_utilization",
-    "split-mode": "engine.parallel",
-    "host": "engine.bind",
-    "port": "engine.port",
-    "api-key": "engine.secrets (LLAMA_API_KEY)",
-    "hf-token": "engine.secrets (HF_TOKEN)",
-    "rpc": "",
-    "api-prefix": "",
-    "offline": "",
-}
 
 # A failed attempt at such a name: too many or too few digits, another word.
 _NEARLY_PART = r"-(\d+)-?(?:of|fo|off?)-?(\d+)\.gguf$"

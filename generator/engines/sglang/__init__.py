@@ -15,8 +15,6 @@ from generator.engines.command_line import draft_settings as draft_settings
 from generator.engines.command_line import option_names as option_names
 from generator.engines.command_line import options as options
 from generator.engines.offload import Connectors, OffloadTraits
-from generator.engines.sglang.metrics import PANELS as PANELS
-from generator.engines.sglang.metrics import WORK_METRICS as WORK_METRICS
 from generator.engines.startup import Condition
 from generator.origin import Origin
 from generator.settings.environment import Environment
@@ -75,30 +73,6 @@ OFFLOAD: Connectors = {
         ),
         spans_nodes=True,
     )
-}
-# Flags that the site file has a key for, or that only the generator can determine.
-OWNED_FLAGS: Mapping[str, str] = {
-    "model-path": "model.name",
-    "served-model-name": "model.served_name",
-    **handed_on.flags(NAME),
-    "kv-cache-dtype": "model.kv_cache_dtype",
-    "quantization": "model.quantization",
-    "speculative-algorithm": "model.speculative",
-    "speculative-draft-model-path": "model.speculative",
-    "speculative-num-steps": "model.speculative",
-    "speculative-eagle-topk": "model.speculative",
-    "speculative-num-draft-tokens": "model.speculative",
-    "mem-fraction-static": "engine.memory_utilization",
-    "tp-size": "engine.parallel.tensor",
-    "pp-size": "engine.parallel.pipeline",
-    "dp-size": "engine.parallel.data",
-    "ep-size": "engine.parallel.expert",
-    "host": "engine.bind",
-    "port": "engine.port",
-    "api-key": "engine.secrets (SGLANG_API_KEY)",
-    "dist-init-addr": "",
-    "nnodes": "",
-    "node-rank": "",
 }
 
 # A share of free memory has to be less than all of it and more than nothing.

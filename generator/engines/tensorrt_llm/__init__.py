@@ -25,7 +25,6 @@ from generator.origin import Origin
 from generator.settings.environment import Environment
 from generator.settings.flags import EngineSettings
 from generator.site import SECRETS_SCRIPT, Engine, Model, Rank, Words
-from generator.site.panel import Panel
 from generator.sitefile.declaration import Parallel, Speculative
 from generator.sitefile.defaults import default
 
@@ -46,9 +45,6 @@ HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
 HEALTH_GENERATES: str | None = None
 # With these flags the API uses TLS.
 TLS_FLAGS: tuple[str, ...] = ()
-PANELS: tuple[Panel, ...] = ()
-# `/metrics` has statistics of its latest steps, as JSON (tensorrt_llm/serve/openai_server.py).
-WORK_METRICS: Mapping[str, Words] = {}
 
 FOLDER = "/opt/sparkgen"
 MPI_SCRIPT = f"{FOLDER}/mpi.sh"
@@ -66,24 +62,10 @@ CONFIG = "config"
 VARIABLE_ORIGINS: Mapping[str, Origin] = {}
 ADDRESS_VARIABLE = ""
 REPLACED_VARIABLES: Mapping[str, str] = {}
-OWNED_FLAGS: Mapping[str, str] = {
-    **handed_on.flags(NAME),
-    "backend": "engine.name",
-    "config": "engine.args.config, as a mapping of its settings",
-    "free_gpu_memory_fraction": "engine.memory_utilization",
-    "host": "engine.bind",
-    "kv_cache_dtype": "model.kv_cache_dtype",
-    "moe_expert_parallel_size": "engine.parallel.expert",
-    "pipeline_parallel_size": "engine.parallel.pipeline",
-    "port": "engine.port",
-    "served_model_name": "model.served_name",
-    "tensor_parallel_size": "engine.parallel.tensor",
-    "gpus_per_node": "",
-}
 
 # The same for settings without a flag; a dot separates a section from its key.
 OWNED_SETTINGS: Mapping[str, str] = {
-    **OWNED_FLAGS,
+    **handed_on.owned(NAME),
     "kv_cache_config.dtype": "model.kv_cache_dtype",
     "kv_cache_config.free_gpu_memory_fraction": "engine.memory_utilization",
     "speculative_config": "model.speculative",

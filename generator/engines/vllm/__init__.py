@@ -17,8 +17,6 @@ from generator.engines.command_line import options as options
 from generator.engines.offload import Connectors, OffloadTraits
 from generator.engines.startup import Condition
 from generator.engines.vllm import routes
-from generator.engines.vllm.metrics import PANELS as PANELS
-from generator.engines.vllm.metrics import WORK_METRICS as WORK_METRICS
 from generator.origin import Origin
 from generator.settings.environment import Environment
 from generator.settings.flags import EngineSettings
@@ -78,37 +76,6 @@ OFFLOAD: Connectors = {
     "lmcache": OffloadTraits(
         since=(0, 22), contradicted_by=_OFFLOADED_BY, spans_nodes=False, keeps_states=False
     ),
-}
-# Flags that the site file has a key for, or that only the generator can determine.
-OWNED_FLAGS: Mapping[str, str] = {
-    "model": "model.name",
-    "served-model-name": "model.served_name",
-    **handed_on.flags(NAME),
-    "speculative-config": "model.speculative",
-    "spec-method": "model.speculative",
-    "spec-model": "model.speculative",
-    "spec-tokens": "model.speculative",
-    "gpu-memory-utilization": "engine.memory_utilization",
-    "tensor-parallel-size": "engine.parallel.tensor",
-    "pipeline-parallel-size": "engine.parallel.pipeline",
-    "data-parallel-size": "engine.parallel.data",
-    "enable-expert-parallel": "engine.parallel.expert",
-    "distributed-executor-backend": "engine.launcher",
-    "data-parallel-backend": "engine.launcher",
-    "host": "engine.bind",
-    "port": "engine.port",
-    "master-port": "engine.ports.master",
-    "data-parallel-rpc-port": "engine.ports.data_parallel_rpc",
-    "api-key": "engine.secrets (VLLM_API_KEY)",
-    "hf-token": "engine.secrets (HF_TOKEN)",
-    "master-addr": "",
-    "nnodes": "",
-    "node-rank": "",
-    "headless": "",
-    "data-parallel-address": "",
-    "data-parallel-rank": "",
-    "data-parallel-start-rank": "",
-    "data-parallel-size-local": "",
 }
 
 

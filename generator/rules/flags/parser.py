@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, catalogs, versions
 from generator.catalogs.flags import FlagCatalog, Found
-from generator.engines import ENGINES
+from generator.engines import ENGINES, handed_on
 from generator.records import record
 
 
@@ -49,7 +49,7 @@ def parsers(engine: str, version: str) -> tuple[Parser, ...]:
 
 
 def _parser(engine: str, known: FlagCatalog) -> Parser:
-    owned = _canonical(ENGINES[engine].OWNED_FLAGS, known)
+    owned = _canonical(handed_on.owned(engine), known)
     return Parser(engine, ENGINE_TRAITS[engine].title, known, owned)
 
 

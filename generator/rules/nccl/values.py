@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from generator.catalogs.nccl import is_ours, parameter
+from generator.catalogs.nccl import Values, is_ours, parameter, values
 from generator.diagnostics import (
     Data,
     Related,
@@ -18,54 +18,6 @@ from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine
 from generator.sitefile.text_types import PLAIN_VALUE, before_comment
 
-_RANGES = {
-    "NCCL_BUFFSIZE": (1, 2**31 - 1),
-    "NCCL_CROSS_NIC": (0, 2),
-    "NCCL_CUMEM_ENABLE": (-2, 1),
-    "NCCL_CUMEM_HOST_ENABLE": (-1, 1),
-    "NCCL_IB_DISABLE": (0, 1),
-    "NCCL_IB_FIFO_TC": (-1, 255),
-    "NCCL_IB_GID_INDEX": (-1, 255),
-    "NCCL_IB_MERGE_NICS": (0, 1),
-    "NCCL_IB_PCI_RELAXED_ORDERING": (0, 2),
-    "NCCL_IB_QPS_PER_CONNECTION": (1, 128),
-    "NCCL_IB_RETRY_CNT": (0, 7),
-    "NCCL_IB_ROCE_VERSION_NUM": (1, 2),
-    "NCCL_IB_SL": (-1, 15),
-    "NCCL_IB_SPLIT_DATA_ON_QPS": (0, 1),
-    "NCCL_IB_SUBNET_AWARE_ROUTING": (0, 1),
-    "NCCL_IB_SUBNET_PREFIX_LEN": (1, 32),
-    "NCCL_IB_TC": (-1, 255),
-    "NCCL_IB_TIMEOUT": (0, 31),
-    "NCCL_IB_USE_INLINE": (0, 1),
-    "NCCL_IGNORE_CPU_AFFINITY": (0, 1),
-    "NCCL_LL128_BUFFSIZE": (1, 2**31 - 1),
-    "NCCL_LL_BUFFSIZE": (1, 2**31 - 1),
-    "NCCL_MAX_CTAS": (1, 64),
-    "NCCL_MAX_NCHANNELS": (1, 64),
-    "NCCL_MIN_CTAS": (1, 64),
-    "NCCL_MIN_NCHANNELS": (0, 64),
-    "NCCL_NTHREADS": (64, 512),
-    "NCCL_NVLS_ENABLE": (0, 2),
-    "NCCL_OOB_NET_ENABLE": (0, 1),
-    "NCCL_P2P_DISABLE": (0, 1),
-    "NCCL_RUNTIME_CONNECT": (0, 1),
-    "NCCL_SHM_DISABLE": (0, 1),
-}
-_FAMILIES = "AF_INET AF_INET6"
-# Values that are one of these words, or a list of them.
-_WORDS = {
-    "NCCL_ALGO": "Tree Ring CollNet CollNetDirect CollNetChain NVLS NVLSTree PAT",
-    "NCCL_DEBUG": "VERSION WARN INFO ABORT TRACE",
-    "NCCL_DEBUG_SUBSYS": "INIT COLL P2P SHM NET GRAPH TUNING ENV ALLOC ALLOC_HOST CALL PROXY NVLS "
-    "BOOTSTRAP REG PROFILE RAS DESTROY ALL",
-    "NCCL_IB_ADDR_FAMILY": _FAMILIES,
-    "NCCL_LAUNCH_MODE": "PARALLEL GROUP",
-    "NCCL_P2P_LEVEL": "LOC NVL NVB C2C PIX PXB P2C PXN PHB SYS 0 1 2 3 4 5",
-    "NCCL_PROTO": "LL LL128 Simple",
-    "NCCL_SOCKET_FAMILY": _FAMILIES,
-}
-_LISTS = ("NCCL_ALGO", "NCCL_DEBUG_SUBSYS", "NCCL_PROTO")
 # An algorithm or protocol may be limited to one function: `allreduce:ring`.
 _FUNCTIONS = "AllGather AllReduce Broadcast Reduce ReduceScatter"
 _INTEGER = r"[+-]?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)"
@@ -97,25 +49,25 @@ _BOUNDS = (
 def crossed_bounds(engine: DeclaredEngine) -> Iterator[Fault]:
     """A minimum is no larger than its maximum."""
     for low, high in _BOUNDS:
-        for values in engine.environment.together((low, high)):
-            least, most = values.get(low), values.get(high)
+        for given in engine.environment.together((low, high)):
+            least, most = given.get(low), given.get(high)
             if least.isdigit() and most.isdigit() and int(least) > int(most):
                 yield Fault(
                     f"{low} is {least}, and {high} {most}",
-                    values.path(low),
+                    given.path(low),
                     f"write {most} or less",
-                    related=(Related(high, values.path(high)),),
+                    related=(Related(high, given.path(high)),),
                 )
 
 
 def _value_fault(name: str, value: str, engine: DeclaredEngine) -> ValueFault | None:
     if is_ours(name) and (fault := _raw_fault(name, value)):
         return fault
-    known = parameter(name) if is_ours(name) else None
-    if name in _RANGES or (known and known.is_integer):
-        return _integer_fault(name, value)
-    if name in _WORDS:
-        return _words_fault(name, value)
+    known, taken = parameter(name) if is_ours(name) else None, values().get(name)
+    if taken and taken.words:
+        return _words_fault(name, value, taken)
+    if taken or (known and known.is_integer):
+        return _integer_fault(name, value, taken)
     if name in INTERFACES:
         return names_fault(name, value)
     if name == "NCCL_NET":
@@ -139,9 +91,10 @@ def _raw_fault(name: str, value: str) -> ValueFault | None:
     return None
 
 
-def _integer_fault(name: str, value: str) -> ValueFault | None:
-    low, high = _RANGES.get(name, (None, None))
-    wanted = "write a whole number" if low is None else f"write a number from {low} to {high}"
+def _integer_fault(name: str, value: str, taken: Values | None) -> ValueFault | None:
+    wanted = (
+        f"write a number from {taken.least} to {taken.most}" if taken else "write a whole number"
+    )
     found = re.match(_INTEGER, value)
     read = _strtoll(found[0]) if found else 0
     octal = found and re.match(r"[+-]?0[0-9]", value)
@@ -149,10 +102,10 @@ def _integer_fault(name: str, value: str) -> ValueFault | None:
         meant = _meant_number(value)
         message = f"{name} is a whole number, and NCCL reads '{value}' as {read}"
         return message, f"write {meant}" if meant else wanted, meant
-    if low is not None and high is not None and not low <= read <= high:
+    if taken and not taken.least <= read <= taken.most:
         if name == "NCCL_IB_TIMEOUT":
             wanted += "; 20, the default, waits 4.096 us x 2^20, some 4 s"
-        return f"'{name}: {value}' is out of range: {low} to {high}", wanted, ""
+        return f"'{name}: {value}' is out of range: {taken.least} to {taken.most}", wanted, ""
     if name == "NCCL_NTHREADS" and read % _WARP:
         return f"'{name}: {value}' is not a multiple of {_WARP}", "write 64, 128, 256 or 512", ""
     return None
@@ -178,10 +131,10 @@ def _meant_number(value: str) -> str:
     return str(int(size[1]) * _SIZES[size[2]]) if size else ""
 
 
-def _words_fault(name: str, value: str) -> ValueFault | None:
-    known = {word.upper(): word for word in _WORDS[name].split()}
-    words = re.split(r"[\^,;:]+", value) if name in _LISTS else [value]
-    functions = _FUNCTIONS.split() if name in _LISTS else []
+def _words_fault(name: str, value: str, taken: Values) -> ValueFault | None:
+    known = {word.upper(): word for word in taken.words}
+    words = re.split(r"[\^,;:]+", value) if taken.is_list else [value]
+    functions = _FUNCTIONS.split() if taken.is_list else []
     for word in filter(None, words):
         if word.upper() not in {*known, *map(str.upper, functions)}:
             near = [known[found] for found in all_nearest(word.upper(), known)]

@@ -19,6 +19,8 @@ from generator.sitefile.sections import all_keys, section_keys
 _KEY = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*+):(?: |$)")
 # A key and what may have been meant as its value.
 _PAIR = re.compile(r" *[\w.-]+( *[:=] *| +)\S")
+# What a diff, a terminal or a viewer of files writes before a line.
+MARK = re.compile(r"[ \t]*([+>$*|\u2502]|[0-9]+[:|]?)[ \t]+(?=[A-Za-z_])")
 # How many lines above the one at which libyaml gave up to look for wrong indentation, and for a
 # missing dash.
 _FAR, _NEAR = 12, 5
@@ -52,7 +54,7 @@ def tabs(lines: list[str], at: int) -> Iterator[Slip]:
     if not tabbed:
         return
     first = min(tabbed)
-    around = neighbours(lines, first)
+    around = [*neighbours(lines, first), *_content(lines, first)]
     near = [width(lines[n]) for n in around if n not in tabbed]
     for wide in dict.fromkeys((2, 4, 8, *(w for w in near if w))):
         edits = []
@@ -83,6 +85,17 @@ def _dashes(lines: list[str], number: int) -> Iterator[Slip]:
                 f"write '- {line.strip().split(':')[0]}: ...'",
                 (Rewrite(stretch(number, column, own), "- "),),
             )
+
+
+def marks(lines: list[str], at: int) -> Iterator[Slip]:
+    """A line with what a diff, a terminal or a viewer of files writes before it."""
+    for number in _content(lines, at)[:_NEAR]:
+        if found := MARK.match(lines[number]):
+            for wide in dict.fromkeys(width(lines[n]) for n in neighbours(lines, number)):
+                edit = Rewrite(stretch(number, 0, found.end()), " " * wide)
+                message = f"'{found[1]}' stands before the line"
+                place = stretch(number, found.start(1), found.end(1))
+                yield Slip(place, message, "write the line without it", (edit,))
 
 
 def needless_dash(lines: list[str], at: int) -> Iterator[Slip]:
@@ -146,6 +159,8 @@ def _likeliest(names: set[str], there: set[str]) -> list[str]:
 
 def _widths(lines: list[str], number: int) -> Iterator[Slip]:
     line = lines[number]
+    if MARK.match(line):
+        return
     own = width(line)
     around = neighbours(lines, number)
     known = {width(lines[n]): n for n in reversed(around)}

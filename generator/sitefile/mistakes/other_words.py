@@ -3,10 +3,12 @@
 Some have another name in the site format; others stand for things that nobody has to configure.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 
-from generator.diagnostics import KeyPath
-from generator.records import record, replace
+from generator.diagnostics import KeyPath, path_text
+from generator.records import record
+from generator.resources import SCHEMAS
 
 
 @record
@@ -18,142 +20,47 @@ class OtherWord:
 
     rule: str
     help: str
-    is_needless: bool = True
+    is_needless: bool
 
 
-_FABRIC = OtherWord(
-    "SG101",
-    "remove it: the fabric has no gateway, route or DNS, and sparkgen writes its netplan",
-)
-_GATEWAY = OtherWord(
-    "SG101", "the fabric has none; that of the network of people goes under 'management'", False
-)
-_UNIT = OtherWord("SG101", "remove it: restarts have one owner, the systemd unit of the bundle")
-_NETWORK = OtherWord("SG101", "remove it: containers are on the network of the host")
-_PRIVILEGED = OtherWord(
-    "SG713", "remove it: the bundle gives containers what RDMA asks for, and no more"
-)
-_RANKS = OtherWord(
-    "SG101", "remove it: the order of 'nodes' gives the ranks, and the first one is the head"
-)
-_GUARD_ORDER = OtherWord("SG101", "write 'guard: {order: [GROUP, ...]}' under 'services'", False)
-_SCRIPT = OtherWord(
-    "SG101", "remove it: use 'args' for the engine's flags, and 'env' for variables"
-)
+def _rows(name: str) -> Iterator[list[str]]:
+    lines = (SCHEMAS / name).read_text("utf-8").splitlines()
+    return (line.split("\t") for line in lines if not line.startswith("#"))
 
-# By key, in lower case and with '_' in place of '-'.
-_KEYS: Mapping[str, OtherWord] = {
-    "privileged": _PRIVILEGED,
-    **dict.fromkeys(("cap_add", "devices", "security_opt"), replace(_PRIVILEGED, rule="SG101")),
-    **dict.fromkeys(("gateway4", "nameservers", "routes", "dhcp4"), _FABRIC),
-    "gateway": _GATEWAY,
-    **dict.fromkeys(("restart", "restart_policy"), _UNIT),
-    **dict.fromkeys(("network", "network_mode", "networks"), _NETWORK),
-    **dict.fromkeys(("head", "master", "node_rank", "nnodes", "rank", "role"), _RANKS),
-    **dict.fromkeys(("command", "entrypoint"), _SCRIPT),
-    "guard_order": _GUARD_ORDER,
+
+@cache
+def _names() -> Mapping[str, list[str]]:
+    """The names that other programs have for a key."""
+    return {key: names.split() for key, names in _rows("other-names.tsv")}
+
+
+@cache
+def _words() -> Mapping[str, OtherWord]:
+    return {
+        word: OtherWord(rule, text, use == "needless")
+        for words, rule, text, use in _rows("other-words.tsv")
+        for word in words.split()
+    }
+
+
+# In another section: the key whose other names these are, and how to write it there.
+_ELSEWHERE: Mapping[str, str] = {
+    "address": "management: {address: ADDRESS/LENGTH}",
+    "tensor": "parallel: {tensor: N}",
+    "pipeline": "parallel: {pipeline: N}",
+    "data": "parallel: {data: N}",
+    "context_length": "context_length: N' under 'model",
+    "max_sequences": "max_sequences: N' under 'model",
 }
 
 
-# Keys of earlier releases, by their paths.
-_ONCE: Mapping[KeyPath, OtherWord] = {
-    ("services", "gateway", "port"): OtherWord(
-        "SG101", "remove it: clients use 'port' of 'proxy', and the gateway has no other one"
-    ),
-    ("services", "gateway", "image"): OtherWord(
-        "SG101", "remove it: the gateway is the proxy's nginx, and 'image' of 'proxy' names another"
-    ),
-}
-
-# By name in the site format, in the same section.
-_NAMES: Mapping[str, tuple[str, ...]] = {
-    "args": ("arguments", "extra_args", "flags", "options", "params"),
-    "cabling": ("cables", "connections", "edges", "links", "wiring"),
-    "endpoints": ("between", "connect", "connects", "ends", "from", "ports", "to"),
-    "env": ("env_vars", "environment", "environment_variables", "envs", "variables", "vars"),
-    "image": ("container", "container_image", "docker_image", "img"),
-    "kind": ("layout", "mode", "shape", "type"),
-    "name": (
-        "hf_repo",
-        "model",
-        "model_id",
-        "repo",
-        "repo_id",
-        "host_name",
-        "hostname",
-        "id",
-        "node",
-    ),
-    "address": ("addr", "addresses", "cidr", "ip", "ip_address", "ipv4"),
-    "architecture": ("arch",),
-    "engine": ("backend", "runtime", "serving"),
-    "heads": ("n_head", "num_attention_heads", "num_heads"),
-    "kv_heads": ("n_head_kv", "num_key_value_heads", "num_kv_heads"),
-    "layers": ("n_layer", "num_hidden_layers", "num_layers"),
-    "max_context": ("max_position_embeddings",),
-    "experts": ("n_routed_experts", "num_experts", "num_local_experts"),
-    "kv_cache_dtype": ("kv_cache", "cache_dtype", "cache_type", "kv_dtype"),
-    "nodes": ("hosts", "machines", "members"),
-    "subnet_pool": ("cidr", "ip_range", "network_pool", "pool", "subnet"),
-    "tensor": ("tensor_parallel", "tensor_parallel_size", "tp", "tp_size"),
-    "pipeline": ("pipeline_parallel", "pipeline_parallel_size", "pp", "pp_size", "stages"),
-    "data": ("data_parallel", "data_parallel_size", "dp", "dp_size"),
-    "context_length": (
-        *(
-            "context",
-            "ctx",
-            "ctx_size",
-            "max_ctx_size",
-            "n_ctx",
-            "num_ctx",
-            "max_context",
-            "max_model_len",
-            "max_seq_len",
-            "context_size",
-        ),
-        *("context_window", "max_sequence_length", "max_length"),
-    ),
-    "management": ("ethernet", "lan", "mgmt", "mgmt_network"),
-    "interface": ("dev", "device", "if", "iface", "ifname", "nic"),
-    "length_m": ("len", "length", "meters", "metres"),
-    "served_name": ("alias", "model_alias", "served_model_name"),
-    "services": ("addons", "components", "extras"),
-    "speculative": ("speculation", "speculative_config"),
-    "topology": ("fabric", "layout"),
-    "memory_utilization": (
-        "free_gpu_memory_fraction",
-        "gpu_mem",
-        "gpu_memory",
-        "gpu_util",
-        "memory_fraction",
-        "gpu_memory_utilization",
-        "mem_fraction_static",
-    ),
-    "max_sequences": (
-        "batch_size",
-        "concurrency",
-        "max_batch_size",
-        "max_num_seqs",
-        "max_running_requests",
-        "max_seqs",
-        "slots",
-    ),
-}
-# In another section; the value is how to write it there.
-_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
-    "management: {address: ADDRESS/LENGTH}": ("address", "ip", "ip_address", "ipv4"),
-    "parallel: {tensor: N}": _NAMES["tensor"],
-    "parallel: {pipeline: N}": _NAMES["pipeline"],
-    "parallel: {data: N}": _NAMES["data"],
-    "context_length: N' under 'model": _NAMES["context_length"],
-    "max_sequences: N' under 'model": _NAMES["max_sequences"],
-}
+def _plain(key: str) -> str:
+    return key.lower().replace("-", "_")
 
 
 def meant(word: str, known: Collection[str]) -> str:
     """The known key for which a word is another program's name, or nothing."""
-    plain = word.lower().replace("-", "_")
-    names = (name for name in known if plain in _NAMES.get(name, ()))
+    names = (name for name in known if _plain(word) in _names().get(name, ()))
     return next(names, "") or choice(word, known, {})
 
 
@@ -164,11 +71,11 @@ def choice(word: str, known: Iterable[str], also: Mapping[str, Collection[str]])
 
 def elsewhere(key: str) -> str:
     """How to write what belongs in another section, or nothing."""
-    plain = key.lower().replace("-", "_")
-    found = next((text for text, keys in _ELSEWHERE.items() if plain in keys), "")
-    return f"write '{found}'" if found else ""
+    ways = (text for name, text in _ELSEWHERE.items() if _plain(key) in _names()[name])
+    return next((f"write '{text}'" for text in ways), "")
 
 
 def of(key: str, section: KeyPath = ()) -> OtherWord | None:
     """What to report about a key that is known from elsewhere, or that its section once had."""
-    return _ONCE.get((*section, key)) or _KEYS.get(key.lower().replace("-", "_"))
+    once = _words().get(path_text((*section, key))) if section else None
+    return once or _words().get(_plain(key))

@@ -32,7 +32,9 @@ from generator.sitefile.key_rules import (
 )
 from generator.sitefile.mistakes import other_words
 from generator.sitefile.mistakes.faults import Fault, Faults, typed_at
-from generator.sitefile.mistakes.slips import is_content, width
+from generator.sitefile.mistakes.indentation import MARK
+from generator.sitefile.mistakes.single import finding_of
+from generator.sitefile.mistakes.slips import is_content, neighbours, width
 from generator.sitefile.sections import GROUPS, SECTIONS
 from generator.sitefile.source import Plain, value_at
 from generator.sitefile.validation import is_valid, takes
@@ -447,6 +449,59 @@ def _may_be_named(fault: Fault, name: str) -> bool:
     is_near = any(takes((*place, one), fault.value) for one in near)
     has_a_meaning = other_words.meant(key, known) or other_words.of(key) or section_of(key, place)
     return not (is_near or has_a_meaning)
+
+
+def below_one_key(faults: Faults) -> Found:
+    """A whole site below a key of its own, as other programs have it."""
+    for path in (fault.path for fault in faults.of("unknown") if len(fault.path) == 1):
+        inner = value_at(faults.data, path)
+        known = [key for key in inner if key in keys_at(())] if isinstance(inner, dict) else []
+        if len(known) > 1 and not set(known) & faults.data.keys():
+            edits: Proposal = (Remove(path), *(Add((key,), inner[key]) for key in known))
+            message = f"the site is under '{path[0]}', not at the margin"
+            text = f"remove '{path[0]}:', and the spaces before what is under it"
+            yield _finding("SG101", message, text, path), edits
+
+
+def behind_a_mark(faults: Faults) -> Found:
+    """A line with what a diff, a terminal or a viewer of files writes before it."""
+    for path in (fault.path for fault in faults.of("unknown")):
+        span, found = faults.document.locate(path, at_key=True), MARK.match(str(path[-1]))
+        if span is None or span.file or found is None:
+            continue
+        key, column = str(path[-1])[found.end() :], span.column + found.end()
+        before = faults.lines[span.line][:column]
+        around = [width(faults.lines[n]) for n in neighbours(faults.lines, span.line)]
+        for wide in dict.fromkeys((*around, *(w + 2 for w in around))):
+            edits = (Rewrite(Span(span.line, 0, span.line, column), " " * wide),)
+            message, text = f"'{found[1]}' stands before '{key}'", f"write '{key}: ...' alone"
+            # A number may be anything else.
+            unsafe = not before.strip() or found[1][0].isdigit()
+            yield (
+                _finding("SG101", message, text, path, proposals=(edits,), unsafe=unsafe),
+                edits,
+            )
+
+
+def of_another_program(faults: Faults) -> Found:
+    """Keys below one another at the margin that no site has: another program's file."""
+    unknown = {fault.path[-1]: fault for fault in faults.of("unknown") if len(fault.path) == 1}
+    run: list[KeyPath] = []
+    for key in (*faults.data, None):
+        fault = unknown.get(key or "")
+        if fault and not finding_of(fault, faults).proposals and not _is_of_the_engine(key, faults):
+            run.append(fault.path)
+            continue
+        if len(run) > 1:
+            names = listed((f"'{path[0]}'" for path in run), "and")
+            message = f"{names} are no keys of a site file"
+            text = "remove them, or write what they say under the keys of a site"
+            yield _finding("SG101", message, text, run[0]), tuple(map(Remove, run))
+        run = []
+
+
+def _is_of_the_engine(key: Any, faults: Faults) -> bool:
+    return bool(_flag(str(key), (), faults)) or _is_variable(str(key), ())
 
 
 def one_by_one(faults: Faults) -> Found:

@@ -352,7 +352,11 @@ def _form_fault(fault: Fault, path: KeyPath) -> Finding:
         message = f"{quoted(path, fault.value)} {fault.reason}"
         check = rules_at(path).get("check_with", "")
         help_text = f"write '{meant}'" if meant else example_of(path) or TEXT_HELP.get(check, "")
-        if unsafe := bool(meant and meant.startswith(f"{fault.value}/")):
+        # Two words may be two names, and what follows a '.' may be a domain.
+        joins = re.search("[ .]", str(fault.value).strip()) is not None
+        unsafe = joins and meant.count("-") > str(fault.value).count("-")
+        if meant and meant.startswith(f"{fault.value}/"):
+            unsafe = True
             help_text += ", or with the prefix length that your network has"
         is_placeholder = str(fault.value).lower() in _PLACEHOLDERS
         proposals = replacements(path, filter(None, [meant])) if not is_placeholder else ()

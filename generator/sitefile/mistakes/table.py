@@ -43,7 +43,10 @@ TABLE: Sequence[Mistake] = (
     Mistake("a key under one that it belongs beside", "its place", places.nested),
     Mistake("a key of another mapping, which lacks it", "its place", places.moved),
     Mistake("flags and variables elsewhere", "'args' or 'env'", places.of_the_engine),
+    Mistake("a key and its value exchanged", "the key first", values.reversed_pair),
     Mistake("a missing key under another name", "the name", places.named_otherwise),
+    Mistake("a site below a key of its own", "the margin", places.below_one_key),
+    Mistake("a line with a mark before it", "the line without it", places.behind_a_mark),
     Mistake("both ends of a list under names", "the list", places.one_by_one),
     Mistake("two values in each other's place", "the exchange", values.swapped),
     Mistake("a value that a comma cuts in braces", "what joins it", values.cut_by_comma),
@@ -52,6 +55,7 @@ TABLE: Sequence[Mistake] = (
     Mistake("a mapping that is a list's only entry", "its dash", values.entry_without_dash),
     Mistake("a value that is commented out", "the value", values.behind_a_sign),
     Mistake("a value with one wrong sign", "the value without it", values.with_slip),
+    Mistake("another program's keys", "to remove them", places.of_another_program),
 )
 
 SLIPS: Sequence[SlipOfText] = (
@@ -65,5 +69,6 @@ SLIPS: Sequence[SlipOfText] = (
     SlipOfText("an entry without its dash, or the space after", "it", indentation.dashes),
     SlipOfText("a dash before a key", "the key without it", indentation.needless_dash),
     SlipOfText("a section without its key", "the key", indentation.missing_section),
+    SlipOfText("a line with a mark before it", "the line without it", indentation.marks),
     SlipOfText("a line in the wrong column", "another column", indentation.columns),
 )

@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from generator.diagnostics import (
+    Add,
     Data,
     Finding,
     KeyPath,
@@ -22,7 +23,7 @@ from generator.diagnostics import (
     reading_error,
 )
 from generator.records import record, replace
-from generator.sitefile.key_rules import rules_at
+from generator.sitefile.key_rules import keys_at, rules_at
 from generator.sitefile.mistakes.faults import Fault, Faults
 from generator.sitefile.mistakes.single import finding_of
 from generator.sitefile.mistakes.slips import is_content, width
@@ -87,17 +88,21 @@ def entry_without_dash(faults: Faults) -> Found:
         span = faults.document.locate((*path, key), at_key=True)
         if span is None or span.column < _DASH or not _is_first(faults.document, span):
             continue
-        place = replace(
-            span, column=span.column - _DASH, end_line=span.line, end_column=span.column
+        again = [f.span for f in faults.twice if f.path == (*path, key) and f.span]
+        dashes = tuple(
+            Rewrite(replace(at, column=at.column - _DASH, end_column=at.column), "- ")
+            for at in (span, *again)
         )
         finding = replace(
             finding_of(fault, faults),
-            message=f"the entry of '{path[-1]}' has no '-'",
+            message=f"the entries of '{path[-1]}' have no '-'"
+            if again
+            else f"the entry of '{path[-1]}' has no '-'",
             span=span,
             help=f"write '- {key}: ...'",
-            proposals=((Rewrite(place, "- "),),),
+            proposals=(dashes,),
         )
-        yield finding, (Replace(path, [value]),)
+        yield finding, dashes if again else (Replace(path, [value]),)
 
 
 _DASH = len("- ")
@@ -307,6 +312,38 @@ def swapped(faults: Faults) -> Found:
                     proposals=((_written(one, second), _written(other, first)),),
                 )
                 yield finding, (Replace(one, second), Replace(other, first))
+
+
+def reversed_pair(faults: Faults) -> Found:
+    """A key and its value in each other's place: `direct: kind`."""
+    for fault in faults.of("unknown"):
+        around, word = fault.path[:-1], str(fault.path[-1])
+        key = fault.value
+        here = value_at(faults.data, around) if around else faults.data
+        if not isinstance(key, str) or key not in keys_at(around) or key in here:
+            continue
+        if is_valid((*around, key), Plain(word)):
+            finding = reading_error(
+                "SG101",
+                f"'{word}: {key}' has the key behind its value",
+                fault.path,
+                at_key=True,
+                help=f"write '{key}: {word}'",
+                proposals=_exchanged(faults.document, fault.path),
+            )
+            yield finding, (Remove(fault.path), Add((*around, key), Plain(word)))
+
+
+def _exchanged(document: Document, path: KeyPath) -> tuple[Proposal, ...]:
+    """A key and its value on one line in each other's place."""
+    key, value = document.locate(path, at_key=True), document.locate(path)
+    if not key or not value or (key.file, key.line) != (value.file, value.end_line):
+        return ()
+    line = _line(document, key)
+    texts = [line[span.column : span.end_column] for span in (value, key)]
+    between = line[key.end_column : value.column]
+    whole = replace(key, end_column=value.end_column)
+    return ((Rewrite(whole, between.join(texts)),),)
 
 
 def _written(path: KeyPath, value: Any) -> Replace:

@@ -12,7 +12,12 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # The values of a fact, one per line.
 fact() { sed -n "s/^$1=//p" "$here/site.env"; }
 
-site=$(fact SITE)
+# shellcheck disable=SC2034 # reasons.sh reads it
+site=$(fact SITE) work=$(mktemp -d /tmp/sparkgen.XXXXXX) || exit
+touch "$work/errors" "$work/said"
+trap 'rm -rf "$work"' EXIT
+# shellcheck source=/dev/null
+. "$here/reasons.sh"
 
 # Local port, node, address and port there, title.
 forwards() { fact FORWARD; }
@@ -49,7 +54,7 @@ start() {
   # The leftover socket of a broken connection would keep this one from being stopped later.
   rm -f "$(socket "$1")"
   [[ -d $HOME/.ssh ]] || mkdir -m 0700 "$HOME/.ssh"
-  if ssh -F "$here/ssh_config" -M -S "$(socket "$1")" -f -N -o ExitOnForwardFailure=yes \
+  if reach "$1" ssh -F "$here/ssh_config" -M -S "$(socket "$1")" -f -N -o ExitOnForwardFailure=yes \
     "${options[@]}" "$1"; then
     links "$1"
   else

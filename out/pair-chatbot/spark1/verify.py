@@ -27,165 +27,948 @@ Exit status: 0 if no check fails, 1 if one does, 2 if it is called wrongly.
 """
 
 import contextlib
-import getpass
-import hashlib
-import importlib
 import json
 import os
 import re
-import shlex
-import shutil
-import signal
 import stat
-import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
 # It changes nothing, not even beside its own file.
 sys.dont_write_bytecode = True
-INSTALLED = Path("/opt/sparkgen")
-# Room for compiled kernels, logs and container layers.
-FREE_GIB = 20
-# Below this, Docker, systemd and logins no longer work: the floor of sparkgen-guard too.
-LEAST_GIB = 2.0
-# What the kernel moves there by itself while memory suffices; an engine's own pages are far more.
-SWAP_GIB = 1.0
-# The release of DGX OS with NVIDIA's cluster support, and the NIC's firmware that it brings.
-OLDEST_OS, OLDEST_FIRMWARE = "2026-04", "28.45.4028"
-# A GPU at full load runs at 2 GHz or more; with a bad negotiation of USB-PD at 500 to 850 MHz.
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE if Path("/opt/sparkgen") == HERE else HERE / "opt/sparkgen"))
+
+try:
+    from network import BandwidthChecks
+    from node import (
+        BUSY,
+        CURL,
+        DRIVER,
+        STARTED,
+        Answer,
+        Case,
+        Engine,
+        Facts,
+        Half,
+        Machine,
+        Options,
+        case,
+        first,
+        matched,
+        some_of,
+        text_of,
+    )
+    from running import SECRETS, RunningChecks
+except ImportError as error:
+    print(f"{error}; copy this node's folder of the bundle here again", file=sys.stderr)
+    raise SystemExit(2) from error
+
+# The checks, in the order in which they run: name, what it needs (NEEDS), what it compares. Below
+# each, its verdicts: status, the condition that its function names, what was found, and what to do.
+# A function is called like its check, after an underscore.
+TABLE = r"""
+hostname | | The machine's name, with the node's.
+  OK | {found}
+  FAIL other | this machine is called {found}, and the folder is for {node.name} | use the folder of
+      this machine, or: sudo {node.installer} --apply --set-hostname
+os | | The release of DGX OS, with the first one that supports clusters.
+  OK | DGX OS {version}, kernel {kernel}
+  FAIL foreign | /etc/dgx-release does not say DGX Spark | run this on a DGX Spark with DGX OS
+  FAIL old | DGX OS {version}, last updated in {month} | update it with the DGX Dashboard: it must
+      be the release of April 2026 or later
+driver | | Whether the driver answers and has a GPU.
+  OK | {node.driver}
+  FAIL none | nvidia-smi shows {said} | reboot; if that does not help, install the updates of the
+      DGX Dashboard
+clock | fact=CLOCK_MHZ | The GPU's clock, with its limit in the site.
+  OK | {now} MHz, at most {bound}
+  SKIP silent | nvidia-smi does not say how fast the GPU runs
+  FAIL fast | the GPU runs at {now} MHz, above its limit of {bound} | sudo systemctl restart
+      sparkgen-power
+throttling | | What slows the GPU down, and its clock under load.
+  OK | nothing slows the GPU down
+  SKIP silent | nvidia-smi does not say what slows the GPU down
+  FAIL slowed | the GPU is slowed down by {slowed} ({reasons}) | look at its fans and its
+      surroundings, and use the power supply that came with it
+  FAIL slow | the GPU is busy at {clock} MHz, less than half of its clock | shut down, unplug the
+      power for a minute; if it comes back, have the node replaced
+advisory | | Kernel and driver, with the versions that are known to be faulty.
+  OK | none of {number} is about this kernel and driver
+  FAIL faulty | {what} | {remedy}
+kernel-log | | The kernel's messages: faults since boot, killed processes since the engine's start.
+  OK | no Xid, no fault of PCIe or a disk, no process killed for want of memory
+  SKIP closed | {node.who} can't read the kernel's log; run this with sudo
+  FAIL faulty | {found} | read sudo journalctl --dmesg, mend the cause, and reboot
+time | | Whether the clock is synchronized.
+  OK | synchronized
+  FAIL off | the clock is not synchronized | sudo timedatectl set-ntp true
+docker | docker | Whether Docker answers this user.
+  OK | version {node.docker}
+  FAIL silent | docker info does not answer {node.who} | sudo systemctl start docker; as a user,
+      also: sudo usermod -aG docker "$USER", and log in again
+compose | compose | Compose's version, with 2.
+  OK | version {version}
+  FAIL old | docker compose is {version}, not version 2 or later | sudo apt-get install
+      docker-compose-plugin
+nvidia-runtime | compose dockerd | Whether Docker knows NVIDIA's runtime.
+  OK | known to Docker
+  FAIL unknown | Docker does not know the runtime nvidia | sudo nvidia-ctk runtime configure
+      --runtime=docker && sudo systemctl restart docker
+cdi | compose | The driver that the GPU's CDI specification is for.
+  OK | {file}
+  FAIL none | no CDI specification of the GPU: the engine loses it at the next daemon-reload | sudo
+      systemctl enable --now nvidia-cdi-refresh.path nvidia-cdi-refresh.service
+  FAIL old | {file} is not for the driver {version} | sudo systemctl restart
+      nvidia-cdi-refresh.service, then the engine
+bundle | folder | Each file of the folder, with its checksum.
+  OK | {node.here} is complete
+  FAIL empty | SHA256SUMS is missing or empty | copy the folder {node.name} of the bundle here again
+  FAIL other | {wrong} | copy the folder {node.name} of the bundle here again
+files | folder | Each file of the bundle, with the one that is installed: text and mode.
+  OK | all {number} are those of the bundle
+  SKIP unlisted | bundle fails
+  SKIP hidden | only root can read {hidden}; the other files are those of the bundle
+  FAIL wrong | {wrong} | sudo {node.installer} --check shows how, --apply fixes it
+rights | | Who can write to what root runs or reads, and to the folders on its path.
+  OK | only root can change what is installed
+  FAIL open | others than root can change what root runs: {wrong} | find out who did that, then:
+      sudo chown root:root {names} && sudo chmod go-w {names}
+nccl.conf | file=etc/nccl.conf | /etc/nccl.conf, with the bundle's.
+  OK | that of the bundle, NCCL_IB_DISABLE={wanted}
+  FAIL gone | /etc/nccl.conf is missing or can't be read | sudo {node.installer} --apply, then
+      restart the engine
+  FAIL off | /etc/nccl.conf has NCCL_IB_DISABLE={value}, not {wanted} | sudo {node.installer}
+      --apply, then restart the engine
+  FAIL other | /etc/nccl.conf differs | sudo {node.installer} --apply, then restart the engine
+nccl-masks | file=etc/nccl.conf | The variables of nccl.conf, with this user's environment and own
+      file.
+  OK | neither the environment nor {file} overrides nccl.conf
+  FAIL masked | nccl.conf is overridden by {masks} | remove these for programs started by hand; the
+      engine has its own environment
+secrets | fact=SECRET | Whether each secret has a value, which only root can read.
+  OK | {file} has a value for each name
+  LATER gone | there is no {file} | create it as README.md says: the engine does not start without
+      it
+  FAIL open | {file} can be read by everyone | sudo chmod 0600 {file}
+  SKIP closed | {file} exists; only root can read it
+  LATER empty | {file} has no value for {empty} | sudoedit {file}: one NAME=VALUE per line
+image | engine fact=IMAGE dockerd later | The engine's image: its architecture, and its build.
+  OK | {id}, layers {layers}, which must be the same on all nodes
+  OK built | {engine.image}, built from the files of the bundle
+  OK pinned | {id}, by the digest that the site gives
+  OK alone | {id}
+  FAIL gone | {engine.image} is not here | {get}
+  FAIL foreign | {engine.image} is for {architecture}, not for arm64 | {again}
+  FAIL other | {engine.image} was built from something else | run build.sh of operator/image on the
+      head, as README.md says
+venv | engine fact=VENV later | The engine's version in its virtual environment, with the site's.
+  OK | {engine.package} {found} in {engine.venv}
+  FAIL gone | {engine.venv} has no {engine.package} | create it as README.md says
+  FAIL other | {engine.venv} has {engine.package} {found}, and the site expects {engine.release} |
+      install {engine.package} {release} there, or write {found} as engine.version of the site
+model | engine later | The files of each model: headers, tensors, sizes, tokenizer; --deep: every
+      byte.
+  OK | {what}{compared}
+  OK sent | on {there}, which sends this node its layers
+  OK files | {number} GGUF files, the first {what}
+  FAIL gone | there is no {what} | copy the model there
+  FAIL folder | {fault} | copy the model into {what} again
+  FAIL unlike | refs/{revision} of {source} leads to {commit:.12}, which is not here | {get}
+  FAIL absent | {source}, revision {revision}, is not in {engine.hub} | {get}
+  FAIL locked | {source} is at {commit:.12}, and the lock has {locked:.12} | {get}, and write that
+      into refs/{revision}
+  FAIL hub | {fault} | {get}
+  FAIL missing | not here, or empty: {missing} | copy the files there, as README.md says
+  FAIL file | {fault} | copy the files there, as README.md says
+vocabularies | engine fact=VOCABULARY later | The vocabularies beside the model, with their
+      checksums.
+  OK | {number} in {folder}
+  FAIL wrong | not in {folder}, or not right: {wrong} | fetch them from {source}/, as README.md says
+files-of-site | engine fact=FILE later | Files that people put here for the engine, with checksums.
+  OK | {number} in place
+  FAIL wrong | {wrong} | put the right file there: the engine does not start without it
+slurm | engine fact=SQUASHFS later | What Slurm needs to start the engine in its container.
+  OK | with PMIx and pyxis, and {squashfs}
+  FAIL pmix | srun --mpi=list does not name pmix | install Slurm's plugin for PMIx
+  FAIL pyxis | srun has no --container-image | install pyxis, and name it in
+      /etc/slurm/plugstack.conf
+  FAIL hook | enroot has no hook for PMIx, so containers would not get Slurm's | sudo ln -s
+      /usr/share/enroot/hooks.d/50-slurm-pmi.sh /etc/enroot/hooks.d/
+  FAIL gone | there is no {squashfs} | import the image as README.md says
+keys | engine fact=KEY later | Whether the files are there with which MPI reaches the other nodes.
+  OK | there are {files}
+  FAIL gone | there is no {missing} | create it as README.md says: MPI reaches no other node without
+      it
+disk | | Free space where logs, containers, models and compiled kernels are, with 20 GiB.
+  OK | {found}
+  FAIL full | {found} | free at least 20 GiB, for example by removing unused images: docker image
+      prune --all
+  FAIL crowded | {crowded} are used: no more files can be created | find what has created
+      so many files: sudo du --inodes --max-depth=3 / | sort -n
+kv-disk | fact=KV_OFFLOAD | The space for the KV cache on disk, with its limit; its own counts as
+      free.
+  OK | {used} of {limit} GiB in {folder}, {free} GiB free
+  FAIL small | {used} of {limit} GiB in {folder}, and {free} GiB free | free {lacking} GiB there, or
+      write less than {limit} under model.kv_offload of the site
+memory | | Available memory, with the engine's share, or with what a node needs beside it.
+  OK | {available:.1f} GiB available, {planned:g} of {visible:g} GiB planned
+  OK beside | {available:.1f} GiB available beside the engine
+  FAIL short | {available:.1f} GiB available beside the engine: the node is about to freeze | stop
+      what else uses memory (ps aux --sort=-rss), or give the engine less of it
+      (engine.memory_utilization of the site)
+  FAIL taken | {available:.1f} GiB available, {planned:g} of {visible:g} GiB planned | stop what
+      uses memory (ps aux --sort=-rss), such as the desktop: sudo systemctl isolate
+      multi-user.target
+swap | | Swap in use: an engine whose memory is swapped out stalls.
+  OK | {used:.1f} GiB in use
+  FAIL much | {used:.1f} GiB of swap is in use: memory has been short | find out what uses memory
+      (ps aux --sort=-rss), then: sudo swapoff --all && sudo swapon --all
+unit | | The state of each unit of the bundle that a target wants, and of its timers.
+  OK | {state}, enabled, {restarts} restarts
+  OK waits | it waits for its turn
+  OK turn | it waits for its turn, while {instead} is running
+  SKIP instead | {instead} is running in its place: operator/switch.sh {group}, or 'active:
+      {instead}' in the site file
+  SKIP starting | it is starting ({sub})
+  FAIL both | {instead} is running, and after a reboot {group} would start too | sudo
+      systemctl disable {unit}
+  FAIL unknown | systemd does not know {unit}.service | sudo {node.installer} --apply
+  FAIL reload | the unit has changed since systemd read it | sudo systemctl daemon-reload, then
+      restart {unit}
+  FAIL edited | {extra} changes it: it is not the unit of the bundle | sudo systemctl revert {unit},
+      or read it: systemctl cat {unit}
+  FAIL failed | it has failed, after {restarts} restarts | find the cause with journalctl -u {unit},
+      then: sudo systemctl reset-failed {unit}
+  FAIL exits | it exits again and again: {restarts} restarts, the last exit was {ending} | find the
+      cause with journalctl -u {unit}
+  FAIL again | it is starting again, after {restarts} restarts | find the cause with journalctl -u
+      {unit}
+  FAIL stopped | it was stopped, and is not running | sudo systemctl enable --now {unit}
+  LATER idle | it is not started | sudo systemctl enable --now {unit}
+  FAIL disabled | active, but {file}: a reboot will not bring it back | sudo systemctl enable {unit}
+  FAIL often | {restarts} restarts, the last one {age:.0f} s ago | find the cause with journalctl -u
+      {unit}; once it is mended, sudo systemctl reset-failed {unit} clears the count
+  FAIL young | {restarts} restarts, the last one {age:.0f} s ago | find the cause with journalctl -u
+      {unit}; fine if it is still up after {load:g} s
+  FAIL timer | the timer is not running | sudo systemctl start {unit}
+  FAIL left | it is a unit of an earlier bundle | sudo systemctl disable --now {unit}, and remove
+      /etc/systemd/system/{unit}
+running | engine runs later | The engine with the bundle: image, arguments, environment, mounts,
+      files.
+  OK | image, arguments, environment, mounts and files are those of the bundle
+  SKIP closed | only root and {node.user} can look at the engine's process
+  SKIP unlisted | bundle fails
+  SKIP silent | docker inspect {engine.unit} does not describe the container
+  FAIL other | applied, not restarted: the engine runs with {faults} | on all nodes of the engine:
+      sudo systemctl restart {engine.unit}
+  FAIL paused | the container is {state}, and answers nothing | docker unpause {engine.unit}
+containers | daemon later | The running containers of the services, with their Compose files.
+  OK | {right} are those of their Compose files
+  FAIL other | applied, not restarted: {wrong} | restart what runs it: sudo systemctl restart
+      {begin}
+  FAIL left | {left} runs, and is not of this bundle | docker rm --force {left}
+gpu | | What else computes on the GPU, beside the bundle's engines.
+  OK | nothing but the engine computes on the GPU
+  FAIL shared | {others} also computes on the GPU | stop it, or give the engine less memory
+      (engine.memory_utilization of the site)
+ports | ports fact=PORT | Who listens on the ports of the engine and the services.
+  OK | free: {free}; in use here: {held}
+  FAIL taken | taken: {taken} | stop that program, or choose other ports in the site file
+api | engine fact=HEALTH_URL turn | Whether the engine serves: Docker's status, and its API.
+  OK | {engine.url} is healthy, and completes a prompt
+  OK process | {engine.url}/health answers
+  SKIP no-job | the job {engine.job} is not running
+  SKIP stopped | the engine is not running
+  SKIP loading | the engine is loading the model
+  SKIP closed | the {what} is loading the model: port {port} is not open yet
+  FAIL sick | the container is {health} | docker inspect --format '{{{{json .State.Health}}}}'
+      {engine.unit}, and docker logs {engine.unit}
+  FAIL silent | {engine.url}/health does not answer, though the container is healthy | look for what
+      is in between: sudo ufw status, ip address
+  FAIL mute | {engine.url}/health does not answer, though its port is open | {log}
+nccl-version | engine fact=NCCL container runs | The release of NCCL that the engine has loaded.
+  OK | NCCL {version} from {path}
+  FAIL other | the engine has loaded NCCL {version} from {path}, and the site expects {wanted} |
+      write 'nccl: {version}' in the site file, or remove what puts that library before the image's
+progress | engine computes | Whether a busy engine generates tokens: one that waits may look
+      healthy.
+  OK | the GPU is busy at {power:g} W, and tokens are generated
+  SKIP long | {doing}, and no token was counted: a long prompt, or a hang; run this again
+  SKIP worker | {doing}, as in an engine that hangs: see progress in ./verify.py on {head}
+  SKIP uncounted | {doing}, as in an engine that hangs, and the engine counts no tokens at
+      {engine.url}/metrics
+  FAIL hangs | the engine hangs: {doing}, and for a while no token has been generated{asked} | look
+      for a dead rank (./verify.py on the other nodes), then on all nodes: sudo systemctl
+      reset-failed 'sparkgen-*'; sudo systemctl restart {engine.unit}
+firewall | file=opt/sparkgen/firewall.sh | Whether ufw is on, also after a reboot, with our rules.
+  OK | ufw is on, with the rules of this site
+  FAIL off | ufw is off | sudo /opt/sparkgen/firewall.sh
+  FAIL disabled | ufw is on, but off after a reboot | sudo systemctl enable ufw
+  FAIL open | ufw lets in what no rule names: its default is {policy} | sudo
+      /opt/sparkgen/firewall.sh
+  SKIP closed | ufw is on; only root sees its rules
+  FAIL gone | ufw should be on, but the kernel has none of its rules | sudo ufw reload; if that
+      fails: journalctl -u ufw
+  FAIL bare | ufw is on without the rules of this site | sudo /opt/sparkgen/firewall.sh
+  FAIL absent | ufw is on without: {absent} | sudo /opt/sparkgen/firewall.sh
+gateway | fact=GATEWAY | Whether the gateway answers for each model that is loaded, by which engine.
+  OK | {url} answers: {engines}
+  SKIP stopped | sparkgen-proxy is not running
+  FAIL mute | {url}/health does not answer | journalctl -u sparkgen-proxy
+  SKIP closed | {url} answers; only root can ask it for a model
+  FAIL silent | {url} has no answer for {silent} | journalctl -u sparkgen-proxy
+fail2ban | file=etc/fail2ban/jail.d/sparkgen.conf | Whether fail2ban runs with its jail for sshd.
+  OK | it is running, with the jail sshd
+  FAIL off | fail2ban is not running: nobody is locked out | sudo systemctl enable --now fail2ban;
+      if it exits again: journalctl -u fail2ban
+  SKIP closed | it is running; only root sees its jails
+  FAIL bare | it is running without the jail sshd | sudo systemctl restart fail2ban, and read
+      /var/log/fail2ban.log
+sshd | file=etc/ssh/sshd_config.d/40-sparkgen.conf | What sshd does for trusted and other addresses.
+  OK | it has the settings of {sshd}
+  SKIP closed | only root can ask sshd for its settings
+  SKIP early | sshd answers only after the first login: {error}
+  FAIL broken | sshd rejects its settings: {error} | fix what it names, before sshd is restarted:
+      sudo sshd -t
+  FAIL other | {wrong} | remove it from {where}, then: sudo systemctl reload ssh
+management | several | The node's own address, and whether the other nodes answer on theirs.
+  OK | all other nodes answer: {names}
+  FAIL moved | this node does not have the address {own} | give it that address, in the way that the
+      others get theirs, or write its address into the site file
+  FAIL silent | no answer from {silent} | make sure that it is on and connected to the switch of the
+      management network: the engine's ranks meet on that network
+hosts | several | The bundle's names and addresses, with /etc/hosts.
+  OK | /etc/hosts has all names of the bundle
+  SKIP unlisted | bundle fails
+  FAIL wrong | /etc/hosts: {wrong} | sudo {node.installer} --apply, and remove other lines with
+      these names
+alike | several | Release, kernel, driver, firmware and image, with the other nodes' (--peers).
+  OK | {own}
+  SKIP unasked | --peers compares over ssh; here: {own}
+  SKIP silent | ssh {login} needs a key and a known host
+  FAIL other | {peer} has {different} | update this node or {peer}: all nodes must be alike
+memlock | halves folder | How much memory a login may pin, with the 1 GiB of nccl-test.sh.
+  OK | {limit}
+  FAIL little | {limit}, less than the 1 GiB of nccl-test.sh | echo '* - memlock unlimited' | sudo
+      tee /etc/security/limits.d/90-memlock.conf, and log in again
+owner | halves folder | Who else configures the fabric's interfaces.
+  OK | nothing else configures these interfaces: netplan, networkd or NetworkManager
+  SKIP silent | {program} does not run: it needs python3
+  SKIP hidden | only root can read {hidden}
+  FAIL foreign | {foreign} configures these interfaces too | save and remove it or narrow its match,
+      keep NVIDIA Sync's Cluster Assistant off these ports, then: sudo netplan apply
+sysctl | halves | The kernel's settings in force, with those of the bundle.
+  OK | each interface answers ARP only for its own address
+  FAIL wrong | {wrong} | sudo sysctl --system
+firmware | halves | The NIC's firmware: the same on all halves, and recent.
+  OK | {found} on all halves
+  OK several | {found} on all halves, which must be the same on all nodes
+  SKIP silent | no HCA reports its version
+  FAIL unlike | the halves differ: {found} | sudo fwupdmgr refresh && sudo fwupdmgr update, then
+      power off and on
+  FAIL old | {found} on all halves, older than {oldest} | sudo fwupdmgr refresh && sudo
+      fwupdmgr update, then power off and on
+hot-plug | halves | Whether a half was attached to a running system, which makes it slow.
+  OK | no half was attached late; hot-plug is {state}
+  SKIP closed | {node.who} can't read the kernel's log; run this with sudo. Hot-plug is {state}
+  FAIL late | {late} was attached to a running system, which caps it at 13 Gb/s | {before}shut all
+      nodes down and start them with the cables in
+cabling | halves | Each cable, with what lldpd hears at its end here.
+  OK | as lldpd hears it: {right}
+  SKIP no-lldpd | lldpd, which detects what is at the other end of a cable, is not installed: sudo
+      apt-get install lldpd
+  SKIP unlisted | bundle fails
+  FAIL wrong | {wrong} | {moves}
+  SKIP foreign | {unknown}, which this site does not name
+  SKIP silent | lldpd hears no neighbor, or does not let {node.who} ask: see 'sudo lldpcli show
+      neighbors'
+pcie | half | Width and generation of the PCIe link.
+  OK | {half.hca} has {width} lanes at {speed}
+  SKIP silent | /sys shows no PCIe link of {half.hca}
+  FAIL slow | {half.hca} has {width} lanes at {speed}, not 4 at 32.0 GT/s | shut down, unplug the
+      power for a minute; some boards of other vendors have 2 lanes here
+link | half | Carrier, speed, MTU and address; other faults would follow from the first.
+  OK | {half.interface}, {half.address}, MTU {mtu}, {speed} Mb/s, cable {half.cable}
+  FAIL gone | cable {half.cable}: there is no interface {half.interface} | DGX OS turns the NIC off
+      without a cable: put cable {half.cable} in, shut all nodes down and start them again
+  FAIL down | cable {half.cable}: no carrier on {half.interface} | reseat both ends of cable
+      {half.cable}, and check that the other node is up; otherwise shut down and start with the
+      cable in
+  FAIL slow | cable {half.cable}: {half.interface} runs at {speed} Mb/s, not 200000 | use a cable
+      for 200 Gb/s{switch}
+  FAIL mtu | cable {half.cable}: the MTU of {half.interface} is {mtu}, not {half.mtu} | sudo netplan
+      apply
+  FAIL bare | cable {half.cable}: {half.interface} does not have the address {half.address} | sudo
+      netplan apply
+  FAIL more | cable {half.cable}: {half.interface} also has {more}, which NCCL may take for its own
+      | remove what sets it: sudo ip address delete {more} dev {half.interface}
+hca | half link | The RDMA device of the interface, and its state.
+  OK | {half.hca} is ACTIVE
+  FAIL gone | there is no HCA {half.hca}, but: {there} | sudo systemctl restart systemd-udevd &&
+      sudo udevadm trigger, or reboot; NCCL is configured with the name {half.hca}
+  FAIL foreign | {half.hca} does not belong to {half.interface} | reboot; udev names HCAs by their
+      position on PCIe
+  FAIL down | {half.hca} is {state}, not ACTIVE | sudo ip link set {half.interface} up; otherwise
+      reboot
+gid | half link | Whether the RDMA device has a RoCE v2 GID for the address.
+  OK | {half.ip} is RoCE v2 at index {index} of {half.hca}
+  SKIP gone | there is no HCA {half.hca}
+  FAIL none | {half.hca} has no RoCE v2 GID for {half.ip} | sudo ip link set {half.interface} down
+      && sudo netplan apply; NCCL would use an address that no peer can reach
+peers | half link others | Who answers full frames over the half.
+  OK | {number} of {number} answer full frames on {half.interface}
+  SKIP unlisted | bundle fails
+  FAIL lossy | {silent} | clean and reseat both ends of the cable; if it persists, replace the cable
+  FAIL small | {silent} | set the same MTU at both ends{ports}
+  FAIL silent | {silent} | run ./verify.py there, and compare both ends of the cable with the table
+      in README.md
+routes | fact=ROUTE others | Whether what no cable joins to this node answers through the others.
+  OK | {number} of {number} addresses across the ring answer full frames
+  FAIL silent | {silent} | fix what fails under peers on all nodes; then sudo systemctl restart
+      sparkgen-routes on the nodes in between
+bandwidth | halves bandwidth | What each cable carries: both halves at once, and both ways.
+  OK | {total:.1f} Gb/s to {name}, {expected} expected; per half: {rates}
+  OK half | {rate} Gb/s both ways to {name}, {least} expected
+  SKIP engine | the engine is running, and would be measured too: sudo systemctl stop
+      'sparkgen-engine*' on all nodes
+  SKIP job | the job {job} is running, and would be measured too: scancel --name={job}
+  SKIP no-perftest | ib_write_bw is missing: sudo apt-get install perftest
+  FAIL silent | {name} does not answer | run ./verify.py --bandwidth-server on {name}, and open its
+      firewall
+  FAIL little | {total:.1f} Gb/s to {name}, {expected} expected; per half: {rates} | see hot-plug,
+      pcie, link and peers above; about 13 per half means that the NIC was attached late: shut down,
+      unplug the power, start with the cable in
+  FAIL degraded | {rate} Gb/s both ways to {name}, {least} expected | reboot this node and {name}
+      with the cable in; if it persists, replace the cable
+nccl-bandwidth | engine halves bandwidth fact=TEST_NCCL fact=HEALTH_URL idle | NCCL's all-reduce.
+  OK | {last}
+  SKIP root | mpirun refuses root: run this as {node.user}
+  SKIP absent | {last}
+  FAIL slow | {last} | run {command} and read its NET/ lines
+"""
+
+
+class MachineChecks(Machine):
+    """The machine and what DGX OS brings."""
+
+    def _hostname(self) -> Case:
+        found = self.ask("uname", "-n").text
+        return first({"other": found.partition(".")[0] != self.name}, found=found)
+
+    def _os(self) -> Case:
+        name, version, month = self.release()
+        wrong = {"foreign": name != "DGX Spark", "old": month and month < OLDEST_OS}
+        return first(wrong, version=version, month=month, kernel=self.ask("uname", "-r").text)
+
+    def _driver(self) -> Case:
+        said = self.ask(*DRIVER).text.partition("\n")[0]
+        instead = f"no driver version, but: {said[:60]}" if said else "no GPU"
+        return first({"none": not self.driver}, said=instead)
+
+    # The driver forgets the limit at a boot, and when it is reloaded.
+    def _clock(self) -> Case:
+        bound, now = self.facts.one("CLOCK_MHZ"), self.smi("clocks.current.graphics")[0]
+        is_number = re.fullmatch(r"\d{1,5}", now)
+        wrong = {"silent": not is_number, "fast": is_number and int(now) > int(bound)}
+        return first(wrong, now=now, bound=bound)
+
+    def _throttling(self) -> Case:
+        asked = ("clocks_event_reasons.active", "utilization.gpu", "clocks.current.graphics")
+        reasons, load, clock, *_ = self.smi(*asked)
+        if not re.fullmatch(r"0x[0-9a-fA-F]+", reasons):
+            return case("silent")
+        slowed = [why for bit, why in SLOWDOWNS.items() if int(reasons, 16) & bit]
+        is_busy = load.isdigit() and clock.isdigit() and int(load) >= BUSY
+        wrong = {"slowed": slowed, "slow": is_busy and int(clock) < SLOWEST_MHZ}
+        return first(wrong, slowed=slowed, reasons=reasons, clock=clock)
+
+    def _advisory(self) -> Iterator[Case]:
+        version = {"kernel": self.ask("uname", "-r").text, "driver": self.driver.split(", ")[-1]}
+        parameters, rows = self.value("/proc/cmdline").split(), self.facts.rows("ADVISORY", 4)
+        found = [row for row in rows if fnmatchcase(version[row[1]], row[2])]
+        for name, of, _, _, text in [row for row in found if row[3] not in parameters]:
+            effect, _, remedy = text.partition(" | ")
+            yield case("faulty", what=f"{name}: {of} {version[of]} {effect}", remedy=remedy)
+        if not [row for row in found if row[3] not in parameters]:
+            yield case("", number=len(rows))
+
+    def _kernel_log(self) -> Case:
+        log, counted = self.kernel_log(), dict[str, int]()
+        since = min(self.unit(e.unit).get(STARTED) or "0" for e in self.engines)
+        start = int(since) / 1e6 if self.any_runs() else 0.0
+        for when, line in log:
+            kinds = [kind for pattern, kind in DAMAGE.items() if re.search(pattern, line)]
+            if when >= start:
+                kinds += [kind for pattern, kind in SINCE.items() if re.search(pattern, line)]
+            xid = matched(r"NVRM: Xid \(.*?\): (\d+)", line)
+            if xid and (xid not in OF_PROGRAMS or when >= start):
+                kinds.append(f"Xid {xid} of the GPU")
+            counted.update((kind, counted.get(kind, 0) + 1) for kind in kinds)
+        if counted.get(LOST_LINK, 0) <= FLAPS:
+            counted.pop(LOST_LINK, None)
+        found = [f"{kind}, {n} times" if n > 1 else kind for kind, n in counted.items()]
+        return first({"closed": not log, "faulty": found}, found=found)
+
+    def _time(self) -> Case:
+        said = self.ask("timedatectl", "show", "--property=NTPSynchronized", "--value").text
+        return first({"off": said != "yes"})
+
+    def _docker(self) -> Case:
+        return first({"silent": not self.docker})
+
+    def _compose(self) -> Case:
+        version = self.ask("docker", "compose", "version", "--short").text.lstrip("v")
+        is_old = int(matched(r"^(\d+)\.", version) or 0) < 2
+        return first({"old": is_old}, version=version or "missing")
+
+    def _nvidia_runtime(self) -> Case:
+        said = self.ask("docker", "info", "--format", "{{json .Runtimes}}").text
+        return first({"unknown": '"nvidia"' not in said})
+
+    # Without a CDI specification, a container loses the GPU at the next 'systemctl daemon-reload',
+    # which snapd runs by itself (NVIDIA/nvidia-docker issue 1730). Docker's driver nvidia uses one
+    # if there is one (moby pull request 50228).
+    def _cdi(self) -> Case:
+        folders = [self.at(folder) for folder in ("/etc/cdi", "/run/cdi")]
+        kinds = ("*.yaml", "*.json")
+        files = [f for folder in folders for kind in kinds for f in sorted(folder.glob(kind))]
+        file = next((file for file in files if "nvidia.com/gpu" in text_of(file)), None)
+        version = self.driver.rpartition(", ")[2]
+        is_old = file and version and f".so.{version}" not in text_of(file)
+        shown = self.shown(file) if file else ""
+        return first({"none": not file, "old": is_old}, file=shown, version=version)
+
+
+# The bits of clocks_event_reasons of nvml.h; what slows an idle GPU, or one at its power limit, is
+# no fault.
+SLOWDOWNS = {0x8: "the hardware", 0x20: "its temperature", 0x40: "heat", 0x80: "the power supply"}
+# At full load the GPU runs at 2 GHz or more; with a bad negotiation of USB-PD at 500 to 850 MHz.
 SLOWEST_MHZ = 1000
-# An NCCL kernel that waits for a dead peer keeps the GPU busy: seen at 12 to 38 W. Engines that
-# compute draw more.
-HANGING_W = 50.0
-# Pings in a row that show whether full frames get lost.
-BURST = 40
-SECONDS = float(os.environ.get("SPARKGEN_SAMPLE_SECONDS", "5"))
-ENVIRONMENT = {**os.environ, "LC_ALL": "C"}
-ENVIRONMENT["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
+# The release of DGX OS with NVIDIA's cluster support.
+OLDEST_OS = "2026-04"
+# NVIDIA's catalog of Xids has these for faults of a program, which ends with them.
+OF_PROGRAMS = {"13", "31", "43", "45"}
+# What the kernel says of a fault of the machine, and in brief what it is.
+DAMAGE = {
+    r"severity=Uncorrect\w+ \(Fatal\)|mlx5_pci_slot_reset": "a fatal fault of PCIe",
+    r"I/O error, dev |EXT4-fs error|critical medium error|nvme.*is down": "a fault of a disk",
+    r"Remounting filesystem read-only": "a file system that became read-only",
+    r"soft lockup|hard LOCKUP|blocked for more than \d+ seconds": "a CPU or a process that hung",
+    r"Internal error: Oops|kernel BUG at ": "a fault of the kernel",
+    r"\[Hardware Error\]: *event severity: (fatal|rec)|Memory failure: 0x": "a hardware fault",
+    r"mlx5_core .*(health compromised|Health issue observed, .*fatal)": "a fault of the NIC",
+}
+# And since the engine's start, before which there may have been other reasons.
+LOST_LINK, FLAPS = "a link that was lost", 5
+SINCE = {
+    r"Killed process": "a process killed for want of memory",
+    r"mlx5_core .*: Link down$": LOST_LINK,
+    r"nf_conntrack: table full": "a connection refused since there were too many",
+}
 
 
-# What programs and files say
+class BundleChecks(Machine):
+    """What is installed."""
+
+    def listed(self) -> list[tuple[str, str]]:
+        """Checksum and path of each file in the folder."""
+        lines = self.own("SHA256SUMS").split("\n")
+        return [(line[:64], line[66:]) for line in lines if len(line) > 66]
+
+    def files(self) -> list[str]:
+        """Files of the root tree; nccl.conf has a check of its own."""
+        paths = [path for _, path in self.listed()]
+        return [p for p in paths if p.startswith(("etc/", "opt/")) and p != "etc/nccl.conf"]
+
+    def _bundle(self) -> Case:
+        found = ((path, want, self.digest(self.here / path)) for want, path in self.listed())
+        wrong = ((path, have) for path, want, have in found if have != want)
+        path, have = next(wrong, ("", ""))
+        said = f"{path} {'differs' if have else 'is missing'}"
+        return first({"empty": not self.listed(), "other": path}, wrong=said)
+
+    def _files(self) -> Case:
+        found = {path: self.file_fault(path) for path in self.files()}
+        wrong = [f"/{path} {fault}" for path, fault in found.items() if fault]
+        hidden = [f"/{path}" for path, fault in found.items() if fault is None]
+        states = {"unlisted": not found, "wrong": wrong, "hidden": hidden}
+        return first(states, wrong=wrong, hidden=hidden, number=len(found))
+
+    def file_fault(self, path: str) -> str | None:
+        """How an installed file differs, if at all; None if this user can't tell."""
+        own, found = self.here / path, self.root / path
+        try:
+            # Files that are missing here are reported by the check of the bundle.
+            wanted, mode = own.stat().st_mode if own.exists() else 0, found.stat().st_mode
+        except PermissionError:
+            return None
+        except OSError:
+            return "is missing"
+        if path.startswith("etc/netplan/") and mode & 0o777 != 0o600:
+            return f"has the mode {mode & 0o7777:o}, not 600"
+        if wanted & 0o100 and not mode & 0o100:
+            return "is not executable"
+        if not os.access(found, os.R_OK):
+            return None
+        return "differs" if wanted and self.digest(found) != self.digest(own) else ""
+
+    def _rights(self) -> Case:
+        files = (Path(file) for file in [*self.files(), "etc/nccl.conf"])
+        wrong: dict[str, str] = {}
+        for path in sorted({str(path) for file in files for path in (file, *file.parents)} - {"."}):
+            with contextlib.suppress(OSError):
+                found = (self.root / path).stat()
+                if found.st_uid:
+                    wrong[f"/{path}"] = f"/{path} is not root's"
+                elif found.st_mode & 0o022:
+                    wrong[f"/{path}"] = f"/{path} has the mode {stat.S_IMODE(found.st_mode):o}"
+        names = " ".join([*wrong][:3])
+        return first({"open": wrong}, wrong=some_of(wrong.values(), 3), names=names)
+
+    def _nccl_conf(self) -> Case:
+        there, own = self.at("/etc/nccl.conf"), self.here / "etc/nccl.conf"
+        value, wanted = (matched(r"^NCCL_IB_DISABLE=(.*)$", text_of(f)) for f in (there, own))
+        is_other = self.digest(there) != self.digest(own)
+        wrong = {"gone": not os.access(there, os.R_OK), "off": value != wanted, "other": is_other}
+        return first(wrong, value=value, wanted=wanted)
+
+    # The environment overrides the user's file, which overrides /etc/nccl.conf, even with an empty
+    # value. Source: NCCL, src/misc/param.cc, initEnv.
+    def _nccl_masks(self) -> Case:
+        env = os.environ
+        file = env.get("NCCL_CONF_FILE") or f"{env.get('HOME', '')}/.nccl.conf"
+        own, masks = Facts(self.at(file)), []
+        for name, values in Facts(self.here / "etc/nccl.conf").values.items():
+            if name.startswith("NCCL_") and env.get(name, values[0]) != values[0]:
+                masks.append(f"{name} in the environment")
+            elif name.startswith("NCCL_") and own.all(name)[:1] not in ([], values[:1]):
+                masks.append(f"{name} in {file}")
+        return first({"masked": masks}, masks=masks, file=file)
+
+    def _secrets(self) -> Case:
+        file = self.at(SECRETS)
+        given, names = Facts(file), self.facts.all("SECRET")
+        value = re.compile(r"[^\"'#$\s]")
+        states = {
+            "gone": not os.path.lexists(file),
+            "open": file.exists() and file.stat().st_mode & 0o007,
+            "closed": not os.access(file, os.R_OK),
+            "empty": (empty := [n for n in names if not value.match((given.all(n) or [""])[-1])]),
+        }
+        return first(states, file=SECRETS, empty=empty)
 
 
-class Answer(NamedTuple):
-    """What a program has printed, and whether it has succeeded."""
+class ModelChecks(Machine):
+    """The engine's image, or what is in its place, and the models."""
 
-    good: bool
-    text: str
-    errors: str = ""
+    def _image(self, engine: Engine) -> Case:
+        name, built = engine.image, engine.facts.one("IMAGE_BUILD")
+        said = self.image("{{.Architecture}} {{.Id}}", name)
+        architecture, _, found = said.text.partition(" ")
+        is_built = engine.facts.one("IMAGE_IS_BUILT")
+        get = "build it as README.md says" if is_built else f"docker pull {name}"
+        label = self.image(LABEL, name).text if built and said.good else ""
+        states = {
+            "gone": not said.good,
+            "foreign": architecture != "arm64",
+            "other": built and label != built,
+            "built": built,
+            "pinned": engine.facts.one("IMAGE_IS_PINNED"),
+            "alone": not self.others,
+        }
+        again = get.replace("docker pull", "docker pull --platform linux/arm64")
+        about = {"architecture": architecture, "id": found, "get": get, "again": again}
+        return first(states, **about, layers=lambda: self.layers(name))
+
+    # A suffix of the release, such as +cu130, belongs to the build.
+    def _venv(self, engine: Engine) -> Case:
+        found, release = self.package(engine.venv, engine.package), engine.release.split("+")[0]
+        program = self.at(f"{engine.venv}/bin/{engine.package}")
+        is_gone = not found or not os.access(program, os.X_OK)
+        is_other = found.partition("+")[0] != release
+        return first({"gone": is_gone, "other": is_other}, found=found, release=release)
+
+    def _model(self, engine: Engine) -> Iterator[Case]:
+        there = engine.facts.one("MODEL_NODE")
+        if files := engine.facts.all("MODEL_FILE"):
+            yield self.of_files(files)
+        elif there:
+            yield case("sent", there=there)
+        for name, source, *rest in engine.facts.rows("MODEL"):
+            revision, locked = (*rest, "", "")[:2]
+            if revision:
+                yield self.of_hub(engine, name, source, revision, locked)
+            else:
+                folder = self.open(source)
+                fault, compared = self.fault(name, folder) if folder.is_dir() else ("", "")
+                states = {"gone": not folder.is_dir(), "folder": fault}
+                yield first(states, name, what=source, fault=fault, compared=compared)
+
+    def fault(self, name: str, folder: Path) -> tuple[str, str]:
+        """What is wrong with a model's folder, and what else was compared."""
+        import weights
+
+        fault = next(weights.faults(folder, needs_tokenizer=name == "model"), "")
+        return weights.deep_fault(folder, name) if self.options.deep and not fault else (fault, "")
+
+    # The cache of huggingface_hub: refs/NAME holds the commit, snapshots/COMMIT links into blobs.
+    def of_hub(self, engine: Engine, name: str, source: str, revision: str, locked: str) -> Case:
+        """A model in the hub's cache."""
+        folder = self.open(f"{engine.hub}/models--{source.replace('/', '--')}")
+        named = text_of(folder / "refs" / revision).strip()
+        snapshot = folder / "snapshots" / (commit := named or revision)
+        is_here = snapshot.is_dir()
+        fault, compared = self.fault(name, snapshot) if is_here else ("", "")
+        states = {
+            "unlike": named and not is_here,
+            "absent": not is_here,
+            "locked": locked and commit != locked,
+            "hub": fault,
+        }
+        get = f"HF_HUB_CACHE={engine.hub} hf download {source} --revision {locked or revision}"
+        about = {"source": source, "revision": revision, "commit": commit, "locked": locked}
+        what = f"{source} at {commit[:12]}"
+        return first(states, name, **about, get=get, fault=fault, what=what, compared=compared)
+
+    def of_files(self, paths: list[str]) -> Case:
+        """A model in GGUF files."""
+        files = {path: self.open(path) for path in paths}
+        missing = [p for p, file in files.items() if not file.is_file() or not file.stat().st_size]
+        import weights
+
+        of_file, ours = weights.gguf_fault, [p for p in paths if p.endswith(".gguf")]
+        faults = ((path, of_file(files[path])) for path in ours if not missing)
+        wrong = next((f"{path} {fault}" for path, fault in faults if fault), "")
+        states = {"missing": missing, "file": wrong, "files": True}
+        return first(states, missing=missing, fault=wrong, number=len(paths), what=paths[0])
+
+    # Without these, the engine fetches them from the Internet, at startup or at the first chat.
+    def _vocabularies(self, engine: Engine) -> Case:
+        folder, rows = engine.facts.one("VOCABULARIES"), engine.facts.rows("VOCABULARY")
+        digests = {name: self.digest(self.open(f"{folder}/{name}")) for _, name, _ in rows}
+        wrong = [name for known, name, _ in rows if digests[name] != known]
+        source = rows[-1][2].rpartition("/")[0]
+        return first({"wrong": wrong}, number=len(rows), folder=folder, wrong=wrong, source=source)
+
+    def _files_of_site(self, engine: Engine) -> Case:
+        wrong, rows = [], engine.facts.rows("FILE", 1)
+        for known, path in rows:
+            file = self.open(path)
+            if not file.exists():
+                wrong.append(f"{path} is missing")
+            elif known not in ("-", self.digest(file)):
+                wrong.append(f"{path} does not have the checksum that the site gives")
+        return first({"wrong": wrong}, wrong=wrong, number=len(rows))
+
+    def _slurm(self, engine: Engine) -> Case:
+        squashfs, kinds = engine.facts.one("SQUASHFS"), self.ask("srun", "--mpi=list")
+        wrong = {
+            "pmix": not re.search(r"\bpmix\b", kinds.text + kinds.errors),
+            "pyxis": "--container-image" not in self.ask("srun", "--help").text,
+            "hook": not os.access(self.at("/etc/enroot/hooks.d/50-slurm-pmi.sh"), os.X_OK),
+            "gone": not os.access(self.at(squashfs), os.R_OK),
+        }
+        return first(wrong, squashfs=squashfs)
+
+    def _keys(self, engine: Engine) -> Case:
+        files = engine.facts.all("KEY")
+        missing = [file for file in files if not self.open(file).exists()]
+        return first({"gone": missing}, missing=missing, files=files)
 
 
-def ask(*words: str, seconds: float = 15, given: str = "") -> Answer:
-    """Run a program, which must not hang the rest."""
-    try:
-        done = subprocess.run(
-            words,
-            check=False,
-            input=given.encode(),
-            capture_output=True,
-            timeout=seconds,
-            env=ENVIRONMENT,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return Answer(False, "")
-    text, errors = (raw.decode(errors="replace").rstrip("\n") for raw in (done.stdout, done.stderr))
-    return Answer(done.returncode == 0, text, errors)
+LABEL = '{{index .Config.Labels "sparkgen.build"}}'
 
 
-def text_of(path: Path) -> str:
-    """The text of a file without its last newline, empty if it can't be read."""
-    try:
-        return path.read_bytes().decode(errors="replace").rstrip("\n")
-    except OSError:
-        return ""
+class SpaceChecks(Machine):
+    """Space on disks and in memory."""
+
+    def free(self, folder: str) -> int:
+        """Free space in a folder, in GiB."""
+        return int(matched(r"(\d+)G?\D*$", self.df("avail", folder)) or 0)
+
+    def df(self, column: str, folder: str) -> str:
+        """The last line of what df says of the disk of a folder."""
+        asked = ("df", f"--output={column}", "--block-size=1G", folder)
+        return self.ask(*asked).text.rpartition("\n")[2]
+
+    def _disk(self) -> Case:
+        docker = self.ask("docker", "info", "--format", "{{.DockerRootDir}}").text
+        asked = ["/var", docker if docker and self.at(docker).exists() else "/"]
+        asked += [self.shown(self.nearest(e.hub)) for e in self.engines if e.hub]
+        free = {folder: self.free(folder) for folder in dict.fromkeys(asked)}
+        found = some_of(f"{space} GiB free in {folder}" for folder, space in free.items())
+        used = {folder: self.df("ipcent", folder).strip() for folder in free}
+        crowded = [f"{part} of the inodes in {f}" for f, part in used.items() if part in FULL]
+        wrong = {"full": min(free.values()) < FREE_GIB, "crowded": crowded}
+        return first(wrong, found=found, crowded=crowded)
+
+    def _kv_disk(self) -> Iterator[Case]:
+        for size, folder in self.facts.rows("KV_OFFLOAD", 1):
+            free, limit = self.free(self.shown(self.nearest(folder))), int(size)
+            said = self.ask("du", "--summarize", "--block-size=1G", folder).text
+            used = int(matched(r"^(\d+)\s", said) or 0)
+            lacking, about = limit - free - used, {"used": used, "free": free}
+            told = {**about, "limit": limit, "folder": folder, "lacking": lacking}
+            yield Case("small" if lacking > 0 else "", told)
+
+    def memory(self) -> dict[str, float]:
+        """The kernel's figures about memory, in GiB."""
+        rows = re.findall(r"(?m)^(\w+): +(\d+) kB", self.value("/proc/meminfo"))
+        return {"MemAvailable": 0.0, **{name: int(value) / (1 << 20) for name, value in rows}}
+
+    def _memory(self) -> Case:
+        available, visible = self.memory()["MemAvailable"], self.facts.one("VISIBLE_GIB")
+        engines = [engine for engine in self.engines if not engine.waits()]
+        shares = [float(engine.facts.one("MEMORY_UTILIZATION") or 0) for engine in engines]
+        planned, runs = round(sum(shares), 4), self.any_runs() or self.job_runs()
+        states = {
+            "short": runs and available < LEAST_GIB,
+            "beside": runs,
+            "taken": available < planned * float(visible or 0),
+        }
+        return first(states, available=available, planned=planned, visible=float(visible or 0))
+
+    def _swap(self) -> Case:
+        memory = self.memory()
+        used = memory.get("SwapTotal", 0.0) - memory.get("SwapFree", 0.0)
+        return first({"much": used > SWAP_GIB}, used=used)
 
 
-def at_once(work: Callable[..., Any], items: Sequence[Sequence[Any]]) -> list[Any]:
-    """Call a function for all items, 64 at a time."""
-    found: list[Any] = [None] * len(items)
-
-    def one(index: int) -> None:
-        with contextlib.suppress(OSError, ValueError, LookupError):
-            found[index] = work(*items[index])
-
-    for first in range(0, len(items), 64):
-        chunk = range(first, min(first + 64, len(items)))
-        threads = [threading.Thread(target=one, args=(index,)) for index in chunk]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    return found
+# What else a node needs: room for compiled kernels, logs and container layers. Below the least,
+# Docker, systemd and logins no longer work: it is the floor of sparkgen-guard too. What the kernel
+# swaps by itself while memory suffices is little; an engine's own pages are far more.
+FREE_GIB, LEAST_GIB, SWAP_GIB = 20, 2.0, 1.0
+# Inodes of a disk that are used; a file system without a table of them shows none.
+FULL = ("99%", "100%")
 
 
-def plain(text: str) -> str:
-    """Text of other programs may contain anything: only printable ASCII gets into a line."""
-    return re.sub(r"[^ -~]", "?", text)
+class ServiceChecks(Machine):
+    """The services beside the engine."""
+
+    def _firewall(self) -> Case:
+        there = {rule(line) for line in self.ask("ufw", "show", "added").text.split("\n")}
+        lines = self.own("etc/sparkgen/firewall.rules").split("\n")
+        own = [line for line in lines if line and not line.startswith("#")]
+        absent = [line for line in own if rule(line) not in there]
+        default = self.value("/etc/default/ufw")
+        policy = matched(r'^DEFAULT_INPUT_POLICY="?(ACCEPT)"?$', default).lower()
+        states = {
+            "off": not re.search(r'(?im)^ENABLED="?yes"?$', self.value("/etc/ufw/ufw.conf")),
+            "disabled": self.ask("systemctl", "is-enabled", "ufw").text != "enabled",
+            "open": policy,
+            "closed": not self.is_root,
+            "gone": "Status: active" not in self.ask("ufw", "status").text,
+            "bare": own and absent == own,
+            "absent": absent,
+        }
+        return first(states, absent=some_of(absent, 3), policy=policy)
+
+    # As clients do, with a key of its own that only root can read.
+    def _gateway(self) -> Case:
+        url, key = self.facts.one("GATEWAY"), self.value("/run/sparkgen-proxy/verify.key")
+        engines, silent = [], []
+        states = {
+            "stopped": self.ask("systemctl", "is-active", "sparkgen-proxy").text != "active",
+            "mute": not self.ask(*CURL, "--output", "/dev/null", f"{url}/health").good,
+            "closed": not key,
+        }
+        for served in self.facts.all("SERVED") if not any(states.values()) else ():
+            name, _, kind = served.rpartition(" ")
+            path, question = QUESTIONS[kind]
+            body = json.dumps({"model": name, **question}).replace("\\", "\\\\").replace('"', '\\"')
+            headers = (f"Authorization: Bearer {key}", "Content-Type: application/json")
+            given = "".join(f'header = "{header}"\n' for header in headers)
+            words = ("--insecure", "--max-time", "60", "--include", "--config", "-", f"{url}{path}")
+            said = self.run("curl", "--silent", *words, given=f'{given}data = "{body}"\n').text
+            by = matched(r"(?i)^x-served-by: *(\S+)", said)
+            if by and re.match(r"HTTP/\S+ 200", said):
+                engines.append(f"{by} as {name}")
+            elif "is not loaded" not in said:
+                silent.append(name)
+        return first({**states, "silent": silent}, url=url, engines=engines, silent=silent)
+
+    def _fail2ban(self) -> Case:
+        states = {
+            "off": self.ask("systemctl", "is-active", "fail2ban").text != "active",
+            "closed": not self.is_root,
+            "bare": not self.ask("fail2ban-client", "status", "sshd").good,
+        }
+        return first(states)
+
+    # sshd uses the first value that it reads for a setting: a drop-in that sorts earlier wins.
+    def _sshd(self) -> Case:
+        def said(address: str, *options: str) -> Answer:
+            asked = ("-T", *options, "-C", f"user=nobody,host=unknown,addr={address}")
+            return self.ask("sshd", *asked) if self.is_root else Answer(False, "")
+
+        own, untrusted = self.own(SSHD), "203.0.113.1"
+        error = said(untrusted).errors.partition("\n")[0] or "no answer"
+        words = {word.lower() for word in re.findall(r"(?m)^ *([A-Z]\w*) ", own)} - {"match"}
+        trusted = matched(r"^Match Address ([^,/\s]*)", own)
+        wrong: list[str] = []
+        for address in filter(None, [untrusted, trusted]):
+            answers = (said(address, "-f", str(self.here / SSHD)), said(address))
+            want, have = (
+                dict(line.partition(" ")[::2] for line in answer.text.split("\n"))
+                for answer in answers
+            )
+            for word in sorted(words):
+                found = f"{word} {have[word]}" if word in have else f"{word} is missing"
+                if have.get(word) != want.get(word) and not any(w.startswith(found) for w in wrong):
+                    wrong.append(f"{found}, not {want.get(word)}")
+        pattern = re.compile(rf"(?im)^\s*({'|'.join(sorted(words))})[\s=]")
+        files = sorted(file for file in self.at(SSHD).parent.glob("*.conf") if file.name < OURS)
+        culprits = [self.shown(file) for file in files if pattern.search(text_of(file))]
+        states = {
+            "closed": not self.is_root,
+            "early": "privilege separation directory" in error,
+            "broken": not said(untrusted).good,
+            "other": wrong,
+        }
+        where = some_of(culprits) or f"what is read before /{SSHD}"
+        return first(states, sshd=f"/{SSHD}", error=error, wrong=wrong, where=where)
 
 
-def some_of(words: Iterable[str], most: int = 5) -> str:
-    """Words, separated by commas, and how many more there are."""
-    listed = list(words)
-    more = [f"and {len(listed) - most} more"] if len(listed) > most else []
-    return ", ".join(listed[:most] + more)
+def rule(text: str) -> str:
+    """A rule as ufw compares it: without action, logging and comment (ufw 0.36, UFWRule.match)."""
+    bare = re.sub(r"^ufw | comment '.*'$", "", text)
+    action = re.sub(r"^(route )?(allow|deny|reject|limit) ", r"\1", bare)
+    return re.sub(r"(^| )log(-all)?(?= |$)", "", action)
 
 
-class Facts:
-    """A file of NAME=VALUE lines; a name on several lines is a list."""
-
-    def __init__(self, path: Path) -> None:
-        self.values: dict[str, list[str]] = {}
-        for line in text_of(path).split("\n"):
-            name, equals, value = line.partition("=")
-            if equals and name and not name.startswith("#"):
-                self.values.setdefault(name, []).append(value)
-
-    def all(self, name: str) -> list[str]:
-        """All values of a name."""
-        return self.values.get(name, [])
-
-    def one(self, name: str) -> str:
-        """The only value, or nothing."""
-        return "\n".join(self.all(name))
-
-    def rows(self, name: str, most: int = -1) -> list[list[str]]:
-        """The records of a name, each in words."""
-        return [value.split(" ", most) for value in self.all(name)]
+OURS = "40-sparkgen.conf"
+SSHD = f"etc/ssh/sshd_config.d/{OURS}"
+# A question of one token for each kind of model, and its path.
+CHAT = {"messages": [{"role": "user", "content": "1"}], "max_tokens": 1}
+QUESTIONS: dict[str, tuple[str, dict[str, object]]] = {
+    "chat": ("/v1/chat/completions", CHAT),
+    "embedding": ("/v1/embeddings", {"input": "1"}),
+    "rerank": ("/v1/rerank", {"query": "1", "documents": ["1"]}),
+}
 
 
-class Half(NamedTuple):
-    """Half of a port, as the facts give it."""
+# The table, and the verdicts
+
+
+class Text(NamedTuple):
+    """A verdict of the table: its status, what was found, and what to do."""
+
+    status: str
+    found: str
+    do: str
+
+
+class Check(NamedTuple):
+    """A row of the table."""
 
     name: str
-    interface: str
-    hca: str
-    address: str
-    mtu: str
-    cable: str
-
-    @property
-    def port(self) -> str:
-        """The port that it is half of."""
-        return self.name.partition(".")[0]
-
-
-class Peer(NamedTuple):
-    """Who is to answer on an interface."""
-
-    interface: str
-    size: str
-    address: str
-    name: str
-    cable: str
-
-
-# Results
+    needs: list[str]
+    compares: str
+    verdicts: dict[str, Text]
 
 
 class Result(NamedTuple):
@@ -193,2533 +976,150 @@ class Result(NamedTuple):
 
     status: str
     found: str
-    do: str = ""
-    check: str = ""
+    do: str
+    check: str
     later: bool = False
 
 
-def ok(found: str, check: str = "") -> Result:
-    """All is well."""
-    return Result("OK", found, check=check)
-
-
-def fail(found: str, do: str, check: str = "", *, later: bool = False) -> Result:
-    """A fault, and what to do about it."""
-    return Result("FAIL", found, do, check, later)
-
-
-def skip(found: str, check: str = "") -> Result:
-    """Not checked, and why."""
-    return Result("SKIP", found, check=check)
-
-
-class Check(NamedTuple):
-    """One row of the table: its name, what it is about, when it applies, and what it compares."""
-
-    name: str
-    scope: str
-    needs: Callable[..., object]
-    later: bool
-    others: bool
-    compare: Callable[..., Result | list[Result] | None]
-
-
-CHECKS: list[Check] = []
-
-
-def check(
-    name: str,
-    scope: str = "node",
-    needs: Callable[..., object] = lambda *about: True,
-    *,
-    later: bool = False,
-    others: bool = False,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a function into the table; its docstring says what it compares.
-
-    `scope` is what it is called for: the node, each engine, or each half of a port. `later`: what
-    it is about is brought after the install; `others`: it depends on other nodes.
-    """
-
-    def enter(compare: Callable[..., Any]) -> Callable[..., Any]:
-        CHECKS.append(Check(name, scope, needs, later, others, compare))
-        return compare
-
-    return enter
-
-
-class Options(NamedTuple):
-    """How it is called."""
-
-    json: bool = False
-    metrics: str = ""
-    peers: bool = False
-    bandwidth: bool = False
-    deep: bool = False
-    before_start: bool = False
-    alone: bool = False
-
-
-class Node:
-    """The node and the folder that it is compared with; a program's answer is kept."""
-
-    def __init__(
-        self,
-        folder: Path,
-        options: Options,
-        root: Path = Path("/"),
-        run: Callable[..., Answer] = ask,
-    ) -> None:
-        self.is_installed = folder == INSTALLED
-        self.here = root if self.is_installed else folder
-        self.root, self.run, self.options = root, run, options
-        self.installer = "./install.sh" if self.is_installed else f"{folder}/install.sh"
-        self.facts = Facts(self.here / "etc/sparkgen/node.env")
-        self.name, self.user = self.facts.one("NODE"), self.facts.one("USER")
-        self.others = [
-            (name, login)
-            for name, login in Facts(self.here / "etc/sparkgen/nodes.env").rows("MEMBER")
-            if name != self.name
-        ]
-        self.halves = [Half(*row) for row in self.facts.rows("HALF")]
-        self.groups = self.facts.all("GROUP")
-        self.engines = [Engine(self, group) for group in self.groups or [""]]
-        self.is_root = os.geteuid() == 0
-        self.sound: set[str] = set()
-        self.answers: dict[tuple[str, ...], Answer] = {}
-        self.digests: dict[Path, str] = {}
-
-    def ask(self, *words: str) -> Answer:
-        """What a program answers, which is asked once."""
-        if words not in self.answers:
-            self.answers[words] = self.run(*words)
-        return self.answers[words]
-
-    def at(self, path: str) -> Path:
-        """A path of the machine."""
-        return self.root / path.lstrip("/")
-
-    def value(self, path: str) -> str:
-        """One of the kernel's files with one value."""
-        return text_of(self.at(path))
-
-    def digest(self, path: Path) -> str:
-        """The SHA-256 checksum of a small file, empty if it can't be read."""
-        if path not in self.digests:
-            try:
-                self.digests[path] = hashlib.sha256(path.read_bytes()).hexdigest()
-            except OSError:
-                self.digests[path] = ""
-        return self.digests[path]
-
-    def who(self) -> str:
-        """The user who runs this."""
-        try:
-            return getpass.getuser() if not self.is_root else "root"
-        except (KeyError, OSError):
-            return f"user {os.getuid()}"
-
-    def nearest(self, path: str) -> Path:
-        """The part of a path that exists: itself, or the last folder on the way to it."""
-        found = self.at(path)
-        while not is_there(found):
-            found = found.parent
-        return found
-
-    def closed(self, path: str) -> bool:
-        """Whether a folder on the way to a path is closed to this user."""
-        found = self.nearest(path)
-        return found.is_dir() and not os.access(found, os.R_OK | os.X_OK)
-
-    def has(self, path: str) -> bool:
-        """Whether the bundle gives the node a file."""
-        return (self.here / path).exists()
-
-    def unit(self, name: str) -> dict[str, str]:
-        """The properties of a unit."""
-        said = self.ask("systemctl", "show", f"--property={UNIT_PROPERTIES}", name).text
-        return dict(line.split("=", 1) for line in said.split("\n") if "=" in line)
-
-    def uptime(self) -> float:
-        """Seconds since boot."""
-        return float(Path("/proc/uptime").read_text().split()[0])
-
-    @property
-    def docker(self) -> str:
-        """Docker's version, empty if it does not answer or is not used."""
-        if self.facts.one("DOCKER") == "no":
-            return ""
-        return self.ask("docker", "info", "--format", "{{.ServerVersion}}").text
-
-    @property
-    def driver(self) -> str:
-        """Name of the GPU and version of its driver; any other output is dropped."""
-        rows = ask_driver(self.ask).split("\n")
-        return next((row for row in rows if re.fullmatch(r"[ -~]*\w, \d+(\.\d+)+", row)), "")
-
-    def job_runs(self) -> bool:
-        """Whether Slurm runs an engine now, on all nodes."""
-        jobs = [engine.facts.one("JOB") for engine in self.engines]
-        command = ("squeue", "--noheader", "--states=RUNNING")
-        return any(job and self.ask(*command, f"--name={job}").text for job in jobs)
-
-    def addresses(self) -> dict[str, list[str]]:
-        """The IPv4 addresses of each interface."""
-        found: dict[str, list[str]] = {}
-        for line in self.ask("ip", "-o", "-4", "address", "show").text.split("\n"):
-            words = line.split()
-            if len(words) > 3:
-                found.setdefault(words[1], []).append(words[3])
-        return found
-
-    def peers(self) -> list[Peer]:
-        """The nodes on the subnets of the fabric, as wait-fabric.sh pings them."""
-        members = Facts(self.here / "etc/sparkgen/nodes.env").rows("FABRIC")
-        return [
-            Peer(interface, size, address, name, cable + (f" or {by}" if by != cable else ""))
-            for interface, subnet, size, cable in self.facts.rows("SUBNET")
-            for on, address, name, by in members
-            if on == subnet and name != self.name
-        ]
-
-    def any_runs(self) -> bool:
-        """Whether an engine runs here."""
-        return any(engine.pid_or_id() for engine in self.engines)
-
-    def kernel_log(self) -> list[tuple[float, str]]:
-        """The kernel's messages since boot: when, in seconds since boot, if that is known."""
-        words = ("--dmesg", "--quiet", "--no-pager", "--output=short-monotonic")
-        lines = self.ask("journalctl", *words).text.split("\n")
-        stamped = ((re.match(r"\[ *([\d.]+)\] \S+ kernel: ", line), line) for line in lines if line)
-        return [(float(at[1]) if at else 1e12, line) for at, line in stamped]
-
-
-def is_there(path: Path) -> bool:
-    """Whether a path exists, as far as this user can tell."""
-    try:
-        path.lstat()
-    except PermissionError:
-        return False
-    except OSError:
-        return False
-    return True
-
-
-class Engine:
-    """The node's engine, or that of one of its groups."""
-
-    def __init__(self, node: Node, group: str) -> None:
-        self.node, self.group = node, group
-        folder = f"groups/{group}" if group else ""
-        facts = f"etc/sparkgen/{f'groups/{group}.' if group else ''}node.env"
-        self.facts = Facts(node.here / facts)
-        self.unit = f"sparkgen-engine-{group}" if group else "sparkgen-engine"
-        self.compose = f"/{Path('opt/sparkgen', folder, 'compose.yaml')}"
-        self.script = f"/{Path('opt/sparkgen', folder, 'container.sh')}"
-        self.image, self.job = self.facts.one("IMAGE"), self.facts.one("JOB")
-        self.venv, self.package, self.release = (*self.facts.one("VENV").split(), "", "", "")[:3]
-        self.url = self.facts.one("HEALTH_URL")
-        self.hub = self.facts.one("HUB")
-
-    def pid_or_id(self) -> str:
-        """The container's ID or the process, if the engine runs."""
-        node = self.node
-        if self.venv:
-            words = ("systemctl", "show", "--property=MainPID", "--value", self.unit)
-            return node.ask(*words).text.removeprefix("0")
-        if not node.docker or not self.image or self.job:
-            return ""
-        state = container_of(node, self.unit).get("State", {})
-        if state:
-            return str(container_of(node, self.unit).get("Id", "")) if state.get("Running") else ""
-        form = "{{if .State.Running}}{{.Id}}{{end}}"
-        return node.ask("docker", "inspect", "--format", form, self.unit).text
-
-    def health(self) -> str:
-        """Docker's status of the container, empty if it has no health check."""
-        state = container_of(self.node, self.unit).get("State", {})
-        if state:
-            return str((state.get("Health") or {}).get("Status", ""))
-        form = "{{if .State.Health}}{{.State.Health.Status}}{{end}}"
-        return self.node.ask("docker", "inspect", "--format", form, self.unit).text
-
-    def answers(self) -> bool:
-        """Whether its API answers."""
-        return self.node.ask(
-            *CURL, "--insecure", "--output", "/dev/null", f"{self.url}/health"
-        ).good
-
-    def serves(self) -> bool:
-        """Whether it serves; workers have no health check."""
-        return self.answers() if self.venv else self.health() == "healthy"
-
-    def counted(self) -> dict[str, float]:
-        """The engine's own metrics by name, summed over their labels; workers have none."""
-        found: dict[str, float] = {}
-        command = (*CURL, "--insecure", f"{self.url}/metrics")
-        said = self.node.run(*command).text if self.url else ""
-        for name, value in re.findall(r"^([\w:]+)(?:\{.*\})? (\S+)$", said, re.MULTILINE):
-            with contextlib.suppress(ValueError):
-                found[name] = found.get(name, 0.0) + float(value)
-        return found
-
-
-CURL = ("curl", "--fail", "--silent", "--show-error", "--max-time", "10")
-UNIT_PROPERTIES = (
-    "LoadState,ActiveState,SubState,Result,UnitFileState,NeedDaemonReload,NRestarts"
-    ",ActiveEnterTimestampMonotonic"
-)
-
-
-def container_of(node: Node, name: str) -> dict[str, Any]:
-    """A container as Docker describes it, empty if there is none."""
-    return described(node.ask("docker", "inspect", name))
-
-
-def described(answer: Answer) -> dict[str, Any]:
-    """The first object of a program's JSON."""
-    try:
-        found = json.loads(answer.text)[0]
-    except (ValueError, LookupError, TypeError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-# The machine
-
-
-@check("hostname")
-def hostname(node: Node) -> Result:
-    """The machine's name, with the node's."""
-    found = node.ask("uname", "-n").text
-    if found.partition(".")[0] == node.name:
-        return ok(found)
-    return fail(
-        f"this machine is called {found}, and the folder is for {node.name}",
-        f"use the folder of this machine, or: sudo {node.installer} --apply --set-hostname",
-    )
-
-
-def release_of(node: Node) -> tuple[str, str, str]:
-    """Name, version and month of DGX OS; /etc/dgx-release gets a block with every update."""
-    found = dict(
-        re.findall(r'^(DGX_[A-Z_]+)="(.*)"$', node.value("/etc/dgx-release"), re.MULTILINE)
-    )
-    version = found.get("DGX_OTA_VERSION") or found.get("DGX_SWBUILD_VERSION", "")
-    month = found.get("DGX_SWBUILD_DATE", "")[:7]
-    if updated := re.search(r"([A-Z][a-z]{2}) +\d+ .*(\d{4})$", found.get("DGX_OTA_DATE", "")):
-        number = "JanFebMarAprMayJunJulAugSepOctNovDec".index(updated[1]) // 3 + 1
-        month = f"{updated[2]}-{number:02}"
-    return found.get("DGX_NAME", ""), version, month
-
-
-@check("os")
-def operating_system(node: Node) -> Result:
-    """The release of DGX OS, with the first one that supports clusters."""
-    name, version, month = release_of(node)
-    if name != "DGX Spark":
-        return fail(
-            "/etc/dgx-release does not say DGX Spark", "run this on a DGX Spark with DGX OS"
-        )
-    if month and month < OLDEST_OS:
-        return fail(
-            f"DGX OS {version}, last updated in {month}",
-            "update it with the DGX Dashboard: it must be the release of April 2026 or later",
-        )
-    return ok(f"DGX OS {version}, kernel {node.ask('uname', '-r').text}")
-
-
-def ask_driver(run: Callable[..., Answer]) -> str:
-    """Name of the GPU and version of its driver, as nvidia-smi prints them."""
-    return run("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").text
-
-
-@check("driver")
-def driver(node: Node) -> Result:
-    """Whether the driver answers and has a GPU."""
-    remedy = "reboot; if that does not help, install the updates of the DGX Dashboard"
-    if node.driver:
-        return ok(node.driver)
-    said = ask_driver(node.ask).partition("\n")[0]
-    return fail(
-        f"nvidia-smi shows no driver version, but: {said[:60]}"
-        if said
-        else "nvidia-smi shows no GPU",
-        remedy,
-    )
-
-
-def smi(node: Node, *names: str) -> list[str]:
-    """Properties of the GPU; numbers are bare."""
-    query = f"--query-gpu={','.join(names)}"
-    said = node.ask("nvidia-smi", query, "--format=csv,noheader,nounits").text
-    return said.partition("\n")[0].split(", ")
-
-
-# The driver forgets the limit at a boot, and when it is reloaded.
-@check("clock", needs=lambda node: node.facts.one("CLOCK_MHZ"))
-def clock(node: Node) -> Result:
-    """The GPU's clock, with its limit in the site."""
-    bound, now = int(node.facts.one("CLOCK_MHZ")), smi(node, "clocks.current.graphics")[0]
-    if not re.fullmatch(r"\d{1,5}", now):
-        return skip("nvidia-smi does not say how fast the GPU runs")
-    if int(now) > bound:
-        return fail(
-            f"the GPU runs at {now} MHz, above its limit of {bound}",
-            "sudo systemctl restart sparkgen-power",
-        )
-    return ok(f"{now} MHz, at most {bound}")
-
-
-# The bits of clocks_event_reasons of nvml.h; what slows an idle GPU, or one at its power limit, is
-# no fault.
-SLOWDOWNS = {0x8: "the hardware", 0x20: "its temperature", 0x40: "heat", 0x80: "the power supply"}
-
-
-@check("throttling")
-def throttling(node: Node) -> Result:
-    """What slows the GPU down, and its clock under load."""
-    said = smi(node, "clocks_event_reasons.active", "utilization.gpu", "clocks.current.graphics")
-    reasons, load, clock = (*said, "", "")[:3]
-    if not re.fullmatch(r"0x[0-9a-fA-F]+", reasons):
-        return skip("nvidia-smi does not say what slows the GPU down")
-    slowed = [why for bit, why in SLOWDOWNS.items() if int(reasons, 16) & bit]
-    if slowed:
-        return fail(
-            f"the GPU is slowed down by {some_of(slowed)} ({reasons})",
-            "look at its fans and its surroundings, and use the power supply that came with it",
-        )
-    if load.isdigit() and clock.isdigit() and int(load) >= 90 and int(clock) < SLOWEST_MHZ:
-        return fail(
-            f"the GPU is busy at {clock} MHz, less than half of its clock",
-            "shut down, unplug the power for a minute; if it comes back, have the node replaced",
-        )
-    return ok("nothing slows the GPU down")
-
-
-@check("advisory")
-def advisory(node: Node) -> list[Result]:
-    """Kernel and driver, with the versions that are known to be faulty."""
-    version = {"kernel": node.ask("uname", "-r").text, "driver": node.driver.rpartition(", ")[2]}
-    parameters = node.value("/proc/cmdline").split()
-    rows = node.facts.rows("ADVISORY", 4)
-    found = [
-        fail(f"{name}: {of} {version[of]} {text.partition(' | ')[0]}", text.partition(" | ")[2])
-        for name, of, pattern, mended, text in rows
-        if fnmatchcase(version[of], pattern) and mended not in parameters
-    ]
-    return found or [ok(f"none of {len(rows)} is about this kernel and driver")]
-
-
-# NVIDIA's catalog of Xids has these for faults of a program, which ends with them.
-OF_PROGRAMS = {"13", "31", "43", "45"}
-# What the kernel says of a fault of the machine, and in brief what it is.
-DAMAGE = {
-    r"severity=Uncorrect\w+ \(Fatal\)|mlx5_pci_slot_reset": "a fatal fault of PCIe",
-    r"I/O error, dev |EXT4-fs error|critical medium error": "a fault of a disk",
-    r"soft lockup|hard LOCKUP|blocked for more than \d+ seconds": "a CPU or a process that hung",
-}
-KILLED = r"Out of memory: Killed process|oom-kill:|Memory cgroup out of memory"
-
-
-@check("kernel-log")
-def kernel_log(node: Node) -> Result:
-    """The kernel's messages: faults since boot, killed processes since the engine's start."""
-    log = node.kernel_log()
-    if not log:
-        return skip(f"{node.who()} can't read the kernel's log; run this with sudo")
-    units = [node.unit(engine.unit) for engine in node.engines]
-    started = [int(u.get("ActiveEnterTimestampMonotonic") or 0) / 1e6 for u in units]
-    since = min(started) if node.any_runs() and started else 0.0
-    found: dict[str, int] = {}
-    for when, line in log:
-        kinds = [kind for pattern, kind in DAMAGE.items() if re.search(pattern, line)]
-        xid = re.search(r"NVRM: Xid \(.*?\): (\d+)", line)
-        if xid and (xid[1] not in OF_PROGRAMS or when >= since):
-            kinds.append(f"Xid {xid[1]} of the GPU")
-        if when >= since and re.search(KILLED, line) and "Killed process" in line:
-            kinds.append("a process killed for want of memory")
-        for kind in kinds:
-            found[kind] = found.get(kind, 0) + 1
-    if found:
-        return fail(
-            some_of(
-                f"{kind}, {times} times" if times > 1 else kind for kind, times in found.items()
+def read(table: str) -> list[Check]:
+    """The rows of the table; a line that is indented further goes on with the one before it."""
+    rows: list[Check] = []
+    for line in re.sub(r"\n {3,}", " ", table).strip().split("\n"):
+        words, *texts = (part.strip() for part in line.split(" | ", 2))
+        if line.startswith("  "):
+            status, _, condition = words.partition(" ")
+            rows[-1].verdicts[condition] = Text(status, texts[0], "".join(texts[1:]))
+        else:
+            rows.append(Check(words, texts[0].split(), texts[1], {}))
+    return rows
+
+
+CHECKS = read(TABLE.replace(" | | ", " |  | "))
+
+
+class Node(
+    MachineChecks,
+    BundleChecks,
+    ModelChecks,
+    SpaceChecks,
+    RunningChecks,
+    ServiceChecks,
+    BandwidthChecks,
+):
+    """The node, with all of its checks."""
+
+    def check_all(self, names: Iterable[str] = ()) -> Iterator[Result]:
+        """The results of all checks, or of some."""
+        for row in CHECKS:
+            for about in self.subjects(row) if not names or row.name in names else ():
+                yield from self.results(row, about)
+
+    def subjects(self, row: Check) -> Sequence[Engine | Half | None]:
+        """What a check is about: the node itself, each engine, or each half of a port."""
+        if "ports" in row.needs and self.groups:
+            return [Engine(self, ""), *(e for e in self.engines if not e.waits())]
+        if "engine" in row.needs or "ports" in row.needs:
+            return self.engines
+        return self.halves if "half" in row.needs else [None]
+
+    def applies(self, need: str, about: Any) -> object:
+        """Whether the node is to have what a check needs."""
+        what, _, name = need.partition("=")
+        uses_docker = self.facts.one("DOCKER") != "no"
+        facts = about.facts if isinstance(about, Engine) else self.facts
+        tests: dict[str, Callable[[], object]] = {
+            "fact": lambda: facts.all(name),
+            "file": lambda: (self.here / name).exists(),
+            "several": lambda: self.others,
+            "halves": lambda: self.halves,
+            "folder": lambda: not self.is_installed,
+            "docker": lambda: uses_docker,
+            "daemon": lambda: self.docker,
+            "compose": lambda: (
+                uses_docker and not any(e.facts.one("SQUASHFS") for e in self.engines)
             ),
-            "read sudo journalctl --dmesg, mend the cause, and reboot",
-        )
-    return ok("no Xid, no fault of PCIe or a disk, no process killed for want of memory")
-
-
-@check("time")
-def clock_of_day(node: Node) -> Result:
-    """Whether the clock is synchronized."""
-    if node.ask("timedatectl", "show", "--property=NTPSynchronized", "--value").text == "yes":
-        return ok("synchronized")
-    return fail("the clock is not synchronized", "sudo timedatectl set-ntp true")
-
-
-@check("docker", needs=lambda node: node.facts.one("DOCKER") != "no")
-def docker(node: Node) -> Result:
-    """Whether Docker answers this user."""
-    if node.docker:
-        return ok(f"version {node.docker}")
-    return fail(
-        f"docker info does not answer {node.who()}",
-        "sudo systemctl start docker; "
-        'as a user, also: sudo usermod -aG docker "$USER", and log in again',
-    )
-
-
-def uses_compose(node: Node) -> bool:
-    """Whether Compose starts something here."""
-    has_job = any(engine.facts.one("SQUASHFS") for engine in node.engines)
-    return node.facts.one("DOCKER") != "no" and not has_job
-
-
-@check("compose", needs=uses_compose)
-def compose(node: Node) -> Result:
-    """Compose's version, with 2."""
-    version = node.ask("docker", "compose", "version", "--short").text.lstrip("v")
-    if re.match(r"\d+\.", version) and int(version.partition(".")[0]) >= 2:
-        return ok(f"version {version}")
-    return fail(
-        f"docker compose is {version or 'missing'}, not version 2 or later",
-        "sudo apt-get install docker-compose-plugin",
-    )
-
-
-@check("nvidia-runtime", needs=uses_compose)
-def runtime(node: Node) -> Result:
-    """Whether Docker knows NVIDIA's runtime."""
-    if not node.docker:
-        return skip("Docker does not answer")
-    if '"nvidia"' in node.ask("docker", "info", "--format", "{{json .Runtimes}}").text:
-        return ok("known to Docker")
-    return fail(
-        "Docker does not know the runtime nvidia",
-        "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker",
-    )
-
-
-# Without a CDI specification, a container loses the GPU at the next 'systemctl daemon-reload',
-# which snapd runs by itself (NVIDIA/nvidia-docker issue 1730). Docker's driver nvidia uses one if
-# there is one (moby pull request 50228).
-@check("cdi", needs=uses_compose)
-def cdi(node: Node) -> Result:
-    """The driver that the GPU's CDI specification is for."""
-    files = [
-        file
-        for folder in ("/etc/cdi", "/run/cdi")
-        for kind in ("*.yaml", "*.json")
-        for file in sorted(node.at(folder).glob(kind))
-        if "nvidia.com/gpu" in text_of(file)
-    ]
-    version = node.driver.rpartition(", ")[2]
-    if not files:
-        return fail(
-            "no CDI specification of the GPU: the engine loses it at the next daemon-reload",
-            "sudo systemctl enable --now nvidia-cdi-refresh.path nvidia-cdi-refresh.service",
-        )
-    shown = f"/{files[0].relative_to(node.root)}"
-    if version and f".so.{version}" not in text_of(files[0]):
-        return fail(
-            f"{shown} is not for the driver {version}",
-            "sudo systemctl restart nvidia-cdi-refresh.service, then the engine",
-        )
-    return ok(shown)
-
-
-# What is installed
-
-
-def listed(node: Node) -> list[tuple[str, str]]:
-    """Checksum and path of each file in the folder."""
-    lines = text_of(node.here / "SHA256SUMS").split("\n")
-    return [(line[:64], line[66:]) for line in lines if len(line) > 66]
-
-
-def files(node: Node) -> list[str]:
-    """Files of the root tree; nccl.conf has a check of its own."""
-    paths = [path for _, path in listed(node)]
-    return [p for p in paths if p.startswith(("etc/", "opt/")) and p != "etc/nccl.conf"]
-
-
-def has_folder(node: Node, *about: object) -> bool:
-    """Whether it runs from the copied folder, not from where it is installed."""
-    return not node.is_installed
-
-
-@check("bundle", needs=has_folder)
-def bundle(node: Node) -> Result:
-    """Each file of the folder, with its checksum."""
-    remedy = f"copy the folder {node.name} of the bundle here again"
-    if not listed(node):
-        return fail("SHA256SUMS is missing or empty", remedy)
-    for wanted, path in listed(node):
-        found = node.digest(node.here / path)
-        if found != wanted:
-            return fail(f"{path} {'differs' if found else 'is missing'}", remedy)
-    return ok(f"{node.here} is complete")
-
-
-@check("files", needs=has_folder)
-def installed_files(node: Node) -> Result:
-    """Each file of the bundle, with the one that is installed: text and mode."""
-    paths = files(node)
-    if not paths:
-        return skip("bundle fails")
-    found = {path: file_fault(node, path) for path in paths}
-    if wrong := [f"/{path} {fault}" for path, fault in found.items() if fault]:
-        return fail(some_of(wrong), f"sudo {node.installer} --check shows how, --apply fixes it")
-    if hidden := [f"/{path}" for path, fault in found.items() if fault is None]:
-        others = "the other files are those of the bundle"
-        return skip(f"only root can read {some_of(hidden)}; {others}")
-    return ok(f"all {len(paths)} are those of the bundle")
-
-
-def file_fault(node: Node, path: str) -> str | None:
-    """How an installed file differs, if at all; None if this user can't tell."""
-    own, found = node.here / path, node.root / path
-    try:
-        # Files that are missing here are reported by the check of the bundle.
-        wanted, mode = own.stat().st_mode if own.exists() else 0, found.stat().st_mode
-    except PermissionError:
-        return None
-    except OSError:
-        return "is missing"
-    if path.startswith("etc/netplan/") and mode & 0o777 != 0o600:
-        return f"has the mode {mode & 0o7777:o}, not 600"
-    if wanted & 0o100 and not mode & 0o100:
-        return "is not executable"
-    if not os.access(found, os.R_OK):
-        return None
-    return "differs" if wanted and node.digest(found) != node.digest(own) else ""
-
-
-@check("rights")
-def rights(node: Node) -> Result:
-    """Who can write to what root runs or reads, and to the folders on its path."""
-    paths = {
-        path
-        for file in [*files(node), "etc/nccl.conf"]
-        for path in (Path(file), *Path(file).parents)
-    }
-    wrong = []
-    for path in sorted(str(path) for path in paths if path.name):
-        with contextlib.suppress(OSError):
-            found = (node.root / path).stat()
-            if found.st_uid:
-                wrong.append((f"/{path}", f"/{path} is not root's"))
-            elif found.st_mode & 0o022:
-                wrong.append((f"/{path}", f"/{path} has the mode {stat.S_IMODE(found.st_mode):o}"))
-    if not wrong:
-        return ok("only root can change what is installed")
-    said = some_of((text for _, text in wrong), 3)
-    names = " ".join(path for path, _ in wrong[:3])
-    return fail(
-        f"others than root can change what root runs: {said}",
-        f"find out who did that, then: sudo chown root:root {names} && sudo chmod go-w {names}",
-    )
-
-
-def ib_disable(text: str) -> str:
-    """NCCL_IB_DISABLE as a file has it."""
-    found = re.search(r"^NCCL_IB_DISABLE=(.*)$", text, re.MULTILINE)
-    return found[1] if found else ""
-
-
-@check("nccl.conf", needs=lambda node: node.has("etc/nccl.conf"))
-def nccl_conf(node: Node) -> Result:
-    """/etc/nccl.conf, with the bundle's."""
-    own, there = text_of(node.here / "etc/nccl.conf"), node.at("/etc/nccl.conf")
-    value, wanted = ib_disable(text_of(there)), ib_disable(own)
-    if node.digest(there) and node.digest(there) == node.digest(node.here / "etc/nccl.conf"):
-        return ok(f"that of the bundle, NCCL_IB_DISABLE={wanted}")
-    found = "/etc/nccl.conf differs"
-    if not os.access(there, os.R_OK):
-        found = "/etc/nccl.conf is missing or can't be read"
-    elif value != wanted:
-        found = f"/etc/nccl.conf has NCCL_IB_DISABLE={value}, not {wanted}"
-    return fail(found, f"sudo {node.installer} --apply, then restart the engine")
-
-
-# The environment overrides the user's file, which overrides /etc/nccl.conf, even with an empty
-# value. Source: NCCL, src/misc/param.cc, initEnv.
-@check("nccl-masks", needs=lambda node: node.has("etc/nccl.conf"))
-def nccl_masks(node: Node) -> Result:
-    """The variables of nccl.conf, with this user's environment and own file."""
-    env = os.environ
-    file = env.get("NCCL_CONF_FILE") or f"{env.get('HOME', '')}/.nccl.conf"
-    own, masks = Facts(node.at(file)), []
-    for name, values in Facts(node.here / "etc/nccl.conf").values.items():
-        if name.startswith("NCCL_") and env.get(name, values[0]) != values[0]:
-            masks.append(f"{name} in the environment")
-        elif name.startswith("NCCL_") and own.all(name)[:1] not in ([], values[:1]):
-            masks.append(f"{name} in {file}")
-    if masks:
-        return fail(
-            f"nccl.conf is overridden by {some_of(masks)}",
-            "remove these for programs started by hand; the engine has its own environment",
-        )
-    return ok(f"neither the environment nor {file} overrides nccl.conf")
-
-
-@check("secrets", needs=lambda node: node.facts.all("SECRET"))
-def secrets(node: Node) -> Result:
-    """Whether each secret has a value, which only root can read."""
-    file = "/etc/sparkgen/secrets.env"
-    there = node.at(file)
-    if not is_there(there):
-        return fail(
-            f"there is no {file}",
-            "create it as README.md says: the engine does not start without it",
-            later=True,
-        )
-    if there.stat().st_mode & 0o007:
-        return fail(f"{file} can be read by everyone", f"sudo chmod 0600 {file}")
-    if not os.access(there, os.R_OK):
-        return skip(f"{file} exists; only root can read it")
-    given = Facts(there)
-    empty = [
-        name
-        for name in node.facts.all("SECRET")
-        if not re.match(r"[^\"'#$\s]", (given.all(name) or [""])[-1])
-    ]
-    if empty:
-        return fail(
-            f"{file} has no value for {some_of(empty)}",
-            f"sudoedit {file}: one NAME=VALUE per line",
-            later=True,
-        )
-    return ok(f"{file} has a value for each name")
-
-
-# The image, or what is in its place
-
-
-def layers(run: Callable[..., Answer], image: str) -> str:
-    """A digest of an image's layers.
-
-    Its ID differs between Docker's two stores, the digests of its unpacked layers don't.
-    """
-    said = run("docker", "image", "inspect", "--format", "{{json .RootFS.Layers}}", image).text
-    return hashlib.sha256(f"{said}\n".encode()).hexdigest()[:12] if said else ""
-
-
-@check("image", "engine", lambda node, engine: engine.image, later=True)
-def image(node: Node, engine: Engine) -> Result:
-    """The engine's image: its architecture, and what it was built from."""
-    name, built = engine.image, engine.facts.one("IMAGE_BUILD")
-    remedy = (
-        "build it as README.md says"
-        if engine.facts.one("IMAGE_IS_BUILT")
-        else f"docker pull {name}"
-    )
-    if not node.docker:
-        return skip("Docker does not answer")
-    said = node.ask("docker", "image", "inspect", "--format", "{{.Architecture}} {{.Id}}", name)
-    architecture, _, found = said.text.partition(" ")
-    if not said.good:
-        return fail(f"{name} is not here", remedy)
-    if architecture != "arm64":
-        again = remedy.replace("docker pull", "docker pull --platform linux/arm64")
-        return fail(f"{name} is for {architecture}, not for arm64", again)
-    if built:
-        form = '{{index .Config.Labels "sparkgen.build"}}'
-        if node.ask("docker", "image", "inspect", "--format", form, name).text == built:
-            return ok(f"{name}, built from the files of the bundle")
-        return fail(
-            f"{name} was built from something else",
-            "run build.sh of operator/image on the head, as README.md says",
-        )
-    if engine.facts.one("IMAGE_IS_PINNED"):
-        return ok(f"{found}, by the digest that the site gives")
-    same = f", layers {layers(node.ask, name)}, which must be the same on all nodes"
-    return ok(found + (same if node.others else ""))
-
-
-def package_version(run: Callable[..., Answer], venv: str, package: str) -> str:
-    """The engine's version in its virtual environment."""
-    program = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
-    return run(f"{venv}/bin/python3", "-c", program, package).text
-
-
-# A suffix of the release, such as +cu130, belongs to the build.
-@check("venv", "engine", lambda node, engine: engine.venv, later=True)
-def virtual_environment(node: Node, engine: Engine) -> Result:
-    """The engine's version in its virtual environment, with the site's."""
-    venv, package, release = engine.venv, engine.package, engine.release
-    found = package_version(node.ask, venv, package)
-    if not os.access(node.at(f"{venv}/bin/{package}"), os.X_OK) or not found:
-        return fail(f"{venv} has no {package}", "create it as README.md says")
-    if found.partition("+")[0] != release.partition("+")[0]:
-        return fail(
-            f"{venv} has {package} {found}, and the site expects {release}",
-            f"install {package} {release.partition('+')[0]} there, "
-            f"or write {found} as engine.version of the site",
-        )
-    return ok(f"{package} {found} in {venv}")
-
-
-# The models
-
-
-def weights() -> Any:
-    """The module that knows what whole weights are; models.sh uses it too."""
-    folder = Path(__file__).resolve().parent
-    sys.path[:0] = [str(folder if folder == INSTALLED else folder / "opt/sparkgen")]
-    return importlib.import_module("weights")
-
-
-def folder_fault(node: Node, name: str, folder: Path) -> tuple[str, str]:
-    """What is wrong with a model's folder, and what else was compared."""
-    fault = next(weights().faults(folder, needs_tokenizer=name == "model"), "")
-    return weights().deep_fault(folder, name) if node.options.deep and not fault else (fault, "")
-
-
-def of_folder(node: Node, name: str, path: str) -> Result:
-    """A model in a folder of the node."""
-    if node.closed(path):
-        return skip(f"{node.who()} can't look into {path}", name)
-    if not node.at(path).is_dir():
-        return fail(f"there is no {path}", "copy the model there", name)
-    fault, compared = folder_fault(node, name, node.at(path))
-    if fault:
-        return fail(fault, f"copy the model into {path} again", name)
-    return ok(path + compared, name)
-
-
-# The cache of huggingface_hub: refs/NAME holds the commit, snapshots/COMMIT links into blobs.
-def of_hub(
-    node: Node, engine: Engine, name: str, source: str, revision: str, locked: str
-) -> Result:
-    """A model in the hub's cache."""
-    path = f"{engine.hub}/models--{source.replace('/', '--')}"
-    folder = node.at(path)
-    remedy = f"HF_HUB_CACHE={engine.hub} hf download {source} --revision {locked or revision}"
-    if node.closed(path):
-        return skip(
-            f"{node.who()} can't look into {engine.hub}; run this as {node.user} or as root", name
-        )
-    named = text_of(folder / "refs" / revision)
-    commit = named.strip() or revision
-    snapshot = folder / "snapshots" / commit
-    if named and not snapshot.is_dir():
-        return fail(
-            f"refs/{revision} of {source} leads to {commit[:12]}, which is not here", remedy, name
-        )
-    if not snapshot.is_dir():
-        return fail(f"{source}, revision {revision}, is not in {engine.hub}", remedy, name)
-    if locked and commit != locked:
-        found = f"{source} is at {commit[:12]}, and the lock has {locked[:12]}"
-        return fail(found, f"{remedy}, and write that into refs/{revision}", name)
-    fault, compared = folder_fault(node, name, snapshot)
-    return fail(fault, remedy, name) if fault else ok(f"{source} at {commit[:12]}{compared}", name)
-
-
-def of_files(node: Node, paths: list[str]) -> Result:
-    """A model in GGUF files."""
-    for path in paths:
-        folder = path.rpartition("/")[0]
-        if node.closed(folder):
-            return skip(f"{node.who()} can't look into {folder}")
-    there = [node.at(path) for path in paths]
-    missing = [
-        path
-        for path, file in zip(paths, there, strict=True)
-        if not file.is_file() or not file.stat().st_size
-    ]
-    if missing:
-        return fail(
-            f"not here, or empty: {some_of(missing)}", "copy the files there, as README.md says"
-        )
-    for path, file in zip(paths, there, strict=True):
-        if file.suffix == ".gguf" and (fault := weights().gguf_fault(file)):
-            return fail(f"{path} {fault}", "copy the files there, as README.md says")
-    return ok(f"{len(paths)} GGUF files, the first {paths[0]}")
-
-
-@check("model", "engine", later=True)
-def models(node: Node, engine: Engine) -> list[Result]:
-    """The files of each model: headers, tensors, sizes and tokenizer; with --deep, every byte."""
-    found, paths = [], engine.facts.all("MODEL_FILE")
-    if paths:
-        found.append(of_files(node, paths))
-    elif there := engine.facts.one("MODEL_NODE"):
-        found.append(ok(f"on {there}, which sends this node its layers"))
-    for row in engine.facts.rows("MODEL"):
-        name, source, revision, locked = (*row, "", "")[:4]
-        if revision:
-            found.append(of_hub(node, engine, name, source, revision, locked))
-        else:
-            found.append(of_folder(node, name, source))
-    return found
-
-
-# Without these, the engine fetches them from the Internet, at startup or at the first chat.
-@check("vocabularies", "engine", lambda node, engine: engine.facts.all("VOCABULARY"), later=True)
-def vocabularies(node: Node, engine: Engine) -> Result:
-    """The vocabularies beside the model, with their checksums."""
-    folder, rows = engine.facts.one("VOCABULARIES"), engine.facts.rows("VOCABULARY")
-    if node.closed(folder):
-        return skip(f"{node.who()} can't look into {folder}; run this as {node.user} or as root")
-    wrong = [name for known, name, _ in rows if node.digest(node.at(f"{folder}/{name}")) != known]
-    if wrong:
-        return fail(
-            f"not in {folder}, or not right: {some_of(wrong)}",
-            f"fetch them from {rows[-1][2].rpartition('/')[0]}/, as README.md says",
-        )
-    return ok(f"{len(rows)} in {folder}")
-
-
-@check("files-of-site", "engine", lambda node, engine: engine.facts.all("FILE"), later=True)
-def placed_files(node: Node, engine: Engine) -> Result:
-    """The site's files that people put here for the engine, with their checksums."""
-    wrong, rows = [], engine.facts.rows("FILE", 1)
-    for known, path in rows:
-        if node.closed(path.rpartition("/")[0]):
-            return skip(f"{node.who()} can't look into the folder of {path}; run this as root")
-        if not node.at(path).exists():
-            wrong.append(f"{path} is missing")
-        elif known != "-" and node.digest(node.at(path)) != known:
-            wrong.append(f"{path} does not have the checksum that the site gives")
-    if wrong:
-        return fail(
-            some_of(wrong), "put the right file there: the engine does not start without it"
-        )
-    return ok(f"{len(rows)} in place")
-
-
-# The engine
-
-
-@check("slurm", "engine", lambda node, engine: engine.facts.one("SQUASHFS"), later=True)
-def slurm(node: Node, engine: Engine) -> Result:
-    """What Slurm needs to start the engine in its container."""
-    squashfs, kinds = engine.facts.one("SQUASHFS"), node.ask("srun", "--mpi=list")
-    if not re.search(r"\bpmix\b", kinds.text + kinds.errors):
-        return fail("srun --mpi=list does not name pmix", "install Slurm's plugin for PMIx")
-    if "--container-image" not in node.ask("srun", "--help").text:
-        return fail(
-            "srun has no --container-image",
-            "install pyxis, and name it in /etc/slurm/plugstack.conf",
-        )
-    if not os.access(node.at("/etc/enroot/hooks.d/50-slurm-pmi.sh"), os.X_OK):
-        return fail(
-            "enroot has no hook for PMIx, so containers would not get Slurm's",
-            "sudo ln -s /usr/share/enroot/hooks.d/50-slurm-pmi.sh /etc/enroot/hooks.d/",
-        )
-    if not os.access(node.at(squashfs), os.R_OK):
-        return fail(f"there is no {squashfs}", "import the image as README.md says")
-    return ok(f"with PMIx and pyxis, and {squashfs}")
-
-
-@check("keys", "engine", lambda node, engine: engine.facts.all("KEY"), later=True)
-def keys(node: Node, engine: Engine) -> Result:
-    """Whether the files are there with which MPI reaches the other nodes."""
-    files = engine.facts.all("KEY")
-    for file in files:
-        if node.closed(file.rpartition("/")[0]):
-            return skip(f"{node.who()} can't look into {file.rpartition('/')[0]}")
-    if missing := [file for file in files if not node.at(file).exists()]:
-        return fail(
-            f"there is no {some_of(missing)}",
-            "create it as README.md says: MPI reaches no other node without it",
-        )
-    return ok(f"there are {some_of(files)}")
-
-
-def gib(answer: Answer) -> int:
-    """The number in the last line that df or du prints."""
-    found = re.search(r"\d+", answer.text.rpartition("\n")[2])
-    return int(found[0]) if found else 0
-
-
-def free_gib(node: Node, folder: str) -> int:
-    """Free space in a folder, in GiB."""
-    return gib(node.ask("df", "--output=avail", "--block-size=1G", folder))
-
-
-@check("disk")
-def disk(node: Node) -> Result:
-    """Free space where logs, containers, models and compiled kernels are, with 20 GiB."""
-    docker = node.ask("docker", "info", "--format", "{{.DockerRootDir}}").text
-    hubs = [engine.hub for engine in node.engines if engine.hub]
-    asked = ["/var", docker if docker and node.at(docker).exists() else "/"]
-    asked += [f"/{node.nearest(hub).relative_to(node.root)}" for hub in hubs]
-    free = {folder: free_gib(node, folder) for folder in dict.fromkeys(asked)}
-    found = some_of(f"{space} GiB free in {folder}" for folder, space in free.items())
-    if min(free.values()) < FREE_GIB:
-        return fail(
-            found,
-            f"free at least {FREE_GIB} GiB, for example by removing unused images: "
-            "docker image prune --all",
-        )
-    return ok(found)
-
-
-@check("kv-disk", needs=lambda node: node.facts.all("KV_OFFLOAD"))
-def kv_disk(node: Node) -> list[Result]:
-    """The space for the KV cache on disk, with its limit; what it already uses counts as free."""
-    found = []
-    for limit, folder in node.facts.rows("KV_OFFLOAD", 1):
-        free = free_gib(node, f"/{node.nearest(folder).relative_to(node.root)}")
-        said = node.ask("du", "--summarize", "--block-size=1G", folder).text.split()
-        used = int(said[0]) if said and said[0].isdigit() else 0
-        if free + used >= int(limit):
-            found.append(ok(f"{used} of {limit} GiB in {folder}, {free} GiB free"))
-            continue
-        found.append(
-            fail(
-                f"{used} of {limit} GiB in {folder}, and {free} GiB free",
-                f"free {int(limit) - free - used} GiB there, "
-                f"or write less than {limit} under model.kv_offload of the site",
-            )
-        )
-    return found
-
-
-def memory_info(node: Node) -> dict[str, float]:
-    """The kernel's figures about memory, in GiB."""
-    rows = re.findall(r"^(\w+): +(\d+) kB", node.value("/proc/meminfo"), re.MULTILINE)
-    return {name: int(value) / (1 << 20) for name, value in rows}
-
-
-@check("memory")
-def memory(node: Node) -> Result:
-    """Available memory, with the engine's share, or with what a node needs beside it."""
-    available = memory_info(node).get("MemAvailable", 0.0)
-    shares = [float(engine.facts.one("MEMORY_UTILIZATION") or 0) for engine in node.engines]
-    if waiting := [engine for engine in node.engines if waits_its_turn(node, engine)]:
-        shares = [
-            s for s, engine in zip(shares, node.engines, strict=True) if engine not in waiting
-        ]
-    planned, visible = round(sum(shares), 4), float(node.facts.one("VISIBLE_GIB") or 0)
-    if node.any_runs() or node.job_runs():
-        if available < LEAST_GIB:
-            return fail(
-                f"{available:.1f} GiB available beside the engine: the node is about to freeze",
-                "stop what else uses memory (ps aux --sort=-rss), or give the engine less of it "
-                "(engine.memory_utilization of the site)",
-            )
-        return ok(f"{available:.1f} GiB available beside the engine")
-    found = f"{available:.1f} GiB available, {planned:g} of {visible:g} GiB planned"
-    if available >= planned * visible:
-        return ok(found)
-    return fail(
-        found,
-        "stop what uses memory (ps aux --sort=-rss), such as the desktop: "
-        "sudo systemctl isolate multi-user.target",
-    )
-
-
-@check("swap")
-def swap(node: Node) -> Result:
-    """Swap in use: an engine whose memory is swapped out stalls."""
-    about = memory_info(node)
-    used = about.get("SwapTotal", 0.0) - about.get("SwapFree", 0.0)
-    if used > SWAP_GIB:
-        return fail(
-            f"{used:.1f} GiB of swap is in use: memory has been short",
-            "find out what uses memory (ps aux --sort=-rss), "
-            "then: sudo swapoff --all && sudo swapon --all",
-        )
-    return ok(f"{used:.1f} GiB in use")
-
-
-# One of several alternatives runs at a time: the one that is started, or else the one that the site
-# names first.
-def turn(node: Node, engine: Engine) -> tuple[str, str]:
-    """For one of several alternatives: the one that the site names, and the one that is started."""
-    rows = [row for row in node.facts.rows("ALTERNATIVES") if engine.group in row]
-    if not rows or not engine.group:
-        return "", ""
-    started = [name for name in rows[-1] if is_started(node, f"sparkgen-engine-{name}")]
-    return rows[-1][0], started[-1] if started else ""
-
-
-def is_started(node: Node, unit: str) -> bool:
-    """Whether a unit is up or about to be."""
-    said = node.ask("systemctl", "show", "--property=ActiveState", "--value", unit).text
-    return said in ("active", "activating", "reloading")
-
-
-def waits_its_turn(node: Node, engine: Engine) -> bool:
-    """Whether another alternative runs, or is to run, in its place."""
-    active, instead = turn(node, engine)
-    return bool(active) and instead != engine.group and bool(instead or active != engine.group)
-
-
-@check("unit")
-def units(node: Node) -> list[Result]:
-    """The state of each unit of the bundle that a target wants, and of its timers."""
-    found, engines = [], {engine.unit: engine for engine in node.engines}
-    for file in sorted(node.here.glob("etc/systemd/system/sparkgen-*.service")):
-        if re.search(r"^\[Install\]", text_of(file), re.MULTILINE):
-            engine = engines.get(file.stem)
-            if engine and waits_its_turn(node, engine):
-                result = of_turn(node, engine)
+            "bandwidth": lambda: self.options.bandwidth,
+            "container": lambda: not about.venv,
+            "turn": lambda: not about.waits(),
+            "runs": lambda: about.process(),
+            "computes": lambda: about.process() or self.job_runs(),
+            "idle": lambda: not self.any_runs() and not self.job_runs(),
+        }
+        return tests[what]() if what in tests else True
+
+    def results(self, row: Check, about: Engine | Half | None) -> Iterator[Result]:
+        """What a check has found on a subject; it never ends this program."""
+        compare = getattr(self, "_" + re.sub(r"\W", "_", row.name))
+        own = f"{row.name} {about.name}" if isinstance(about, Half) else row.name
+        group = about.group if isinstance(about, Engine) else ""
+        try:
+            if not all(self.applies(need, about) for need in row.needs):
+                return
+            if "dockerd" in row.needs and not self.docker:
+                yield skip("Docker does not answer", own, group)
+            elif "link" in row.needs and isinstance(about, Half) and not about.is_sound:
+                yield skip(f"link {about.name} fails", own, group)
             else:
-                result = of_unit(node, file.stem, engine, text_of(file))
-            found.append(result._replace(check=f"unit {file.stem.removeprefix('sparkgen-')}"))
-    for file in sorted(node.here.glob("etc/systemd/system/sparkgen-*.timer")):
-        owner = re.search(r"^PartOf=(.*)$", text_of(file), re.MULTILINE)
-        if owner and is_started(node, owner[1]) and not is_started(node, file.name):
-            remedy = f"sudo systemctl start {file.name}"
-            found.append(fail("the timer is not running", remedy, f"unit {file.name[9:]}"))
-    return found
-
-
-def of_turn(node: Node, engine: Engine) -> Result:
-    """The unit of an alternative that waits."""
-    active, instead = turn(node, engine)
-    if instead and node.ask("systemctl", "is-enabled", engine.unit).text == "enabled":
-        return fail(
-            f"{instead} is running, and after a reboot {engine.group} would start too",
-            f"sudo systemctl disable {engine.unit}",
-        )
-    if active == engine.group:
-        how = f"operator/switch.sh {engine.group}, or 'active: {instead}' in the site file"
-        return skip(f"{instead} is running in its place: {how}")
-    return ok(f"it waits for its turn{f', while {instead} is running' if instead else ''}")
-
-
-def of_unit(node: Node, name: str, engine: Engine | None, text: str) -> Result:
-    """One unit, as systemd shows it."""
-    about = node.unit(name)
-    state, restarts = about.get("ActiveState", "unknown"), int(about.get("NRestarts") or 0)
-    entered = int(about.get("ActiveEnterTimestampMonotonic") or 0) / 1e6
-    age, burst = node.uptime() - entered, re.search(r"^StartLimitBurst=(\d+)", text, re.MULTILINE)
-    load, log = float(node.facts.one("LOAD_SECONDS") or 0), f"journalctl -u {name}"
-    if about.get("LoadState") != "loaded":
-        return fail(f"systemd does not know {name}.service", f"sudo {node.installer} --apply")
-    if about.get("NeedDaemonReload") == "yes":
-        remedy = f"sudo systemctl daemon-reload, then restart {name}"
-        return fail("the unit has changed since systemd read it", remedy)
-    if state != "active":
-        return not_active(about, name, was_active=entered > 0)
-    if about.get("UnitFileState") != "enabled":
-        how = f"{state}, but {about.get('UnitFileState') or 'not enabled'}"
-        return fail(f"{how}: a reboot will not bring it back", f"sudo systemctl enable {name}")
-    found = f"{restarts} restarts, the last one {age:.0f} s ago"
-    # More than one burst of starts within a day is a fault that comes back.
-    if restarts > int(burst[1] if burst else 5) and age < 86400:
-        cleared = f"once it is mended, sudo systemctl reset-failed {name} clears the count"
-        return fail(found, f"find the cause with {log}; {cleared}")
-    if restarts and age < load and not (engine and engine.serves()):
-        return fail(found, f"find the cause with {log}; fine if it is still up after {load:g} s")
-    return ok(f"{state}, enabled, {restarts} restarts")
-
-
-def not_active(about: dict[str, str], name: str, *, was_active: bool) -> Result:
-    """A unit that does not run, or not yet."""
-    state, sub = about.get("ActiveState", "unknown"), about.get("SubState", "unknown")
-    after, cause = f"{about.get('NRestarts')} restarts", f"find the cause with journalctl -u {name}"
-    if state == "failed":
-        remedy = f"{cause}, then: sudo systemctl reset-failed {name}"
-        return fail(f"it has failed, after {after}", remedy)
-    if sub.startswith("auto-restart"):
-        ending = f"the last exit was {about.get('Result', 'unknown')}"
-        return fail(f"it exits again and again: {after}, {ending}", cause)
-    if state == "activating" and about.get("NRestarts") not in ("0", "", None):
-        return fail(f"it is starting again, after {after}", cause)
-    if state in ("activating", "reloading"):
-        return skip(f"it is starting ({sub})")
-    start = f"sudo systemctl enable --now {name}"
-    if was_active:
-        return fail("it was stopped, and is not running", start)
-    return fail("it is not started", start, later=True)
-
-
-# What runs, compared with the bundle
-
-
-def block(rows: list[tuple[int, str]], at: int, indent: int) -> tuple[Any, int]:
-    """A list or a mapping in the YAML of the bundle's Compose files, and the row after it."""
-    listed: list[Any] = []
-    mapped: dict[str, Any] = {}
-    while at < len(rows) and rows[at][0] == indent:
-        text = rows[at][1]
-        if text.startswith("- "):
-            if MAPPED.match(text[2:]):
-                rows[at] = indent + 2, text[2:]
-                value, at = block(rows, at, indent + 2)
-            else:
-                value, at = scalar(text[2:]), at + 1
-            listed.append(value)
-            continue
-        found = MAPPED.match(text)
-        if not found:
-            return {}, len(rows)
-        rest, at = text[found.end() :].strip(), at + 1
-        if not rest and at < len(rows) and rows[at][0] > indent:
-            mapped[scalar(found[1])], at = block(rows, at, rows[at][0])
-        else:
-            mapped[scalar(found[1])] = scalar(rest)
-    return listed or mapped, at
-
-
-MAPPED = re.compile(r'([\w.-]+|"(?:[^"\\]|\\.)*"):(?: |$)')
-
-
-def scalar(text: str) -> Any:
-    """A value in a row: a string, or a list or a mapping of them."""
-    if text.startswith("{"):
-        pairs = (pair.partition(":") for pair in text.strip("{}").split(","))
-        return {name.strip(): scalar(value.strip()) for name, _, value in pairs if name.strip()}
-    if text.startswith('["'):
-        return [word.replace("$$", "$") for word in json.loads(text)]
-    if text.startswith("["):
-        return [scalar(word.strip()) for word in text.strip("[]").split(",")]
-    return str(json.loads(text) if text.startswith('"') else text).replace("$$", "$")
-
-
-def composed(node: Node, path: str) -> dict[str, dict[str, Any]]:
-    """The services of a Compose file of the bundle, by their containers."""
-    lines = text_of(node.here / path.lstrip("/")).split("\n")
-    bare = [(len(line) - len(line.lstrip()), line.strip()) for line in lines]
-    rows = [(indent, text) for indent, text in bare if text and not text.startswith("#")]
-    found, _ = block(rows, 0, 0)
-    services = found.get("services", {}) if isinstance(found, dict) else {}
-    return {
-        about["container_name"]: about for about in services.values() if "container_name" in about
-    }
-
-
-UNITS = {"k": 10, "m": 20, "g": 30}
-
-
-def in_bytes(size: str) -> int:
-    """A size as Compose writes it."""
-    found = re.fullmatch(r"([\d.]+)([kmg]?)b?", str(size).lower())
-    return int(float(found[1]) * (1 << UNITS.get(found[2], 0))) if found else 0
-
-
-def variables(node: Node, paths: Iterable[str], given: dict[str, str]) -> dict[str, str]:
-    """The environment of env files, and what is given beside them."""
-    found = {}
-    for path in paths:
-        for name, values in Facts(node.here / path.lstrip("/")).values.items():
-            found[name] = values[-1]
-    return {**found, **given}
-
-
-def of_words(what: str, want: list[str], have: list[str]) -> Iterator[str]:
-    """How lists of words differ."""
-    absent = [word for word in want if word not in have]
-    extra = [word for word in have if word not in want]
-    for index in range(max(len(absent), len(extra))):
-        new, old = (words[index] if index < len(words) else "" for words in (absent, extra))
-        yield f"{what} {old or '(none)'} instead of {new or '(none)'}"
-    if want != have and not absent and not extra:
-        yield f"{what} in another order or number"
-
-
-def differences(node: Node, want: dict[str, Any], have: dict[str, Any]) -> Iterator[str]:
-    """How a container differs from what its Compose file describes."""
-    config, host = have.get("Config") or {}, have.get("HostConfig") or {}
-    image = described(node.ask("docker", "image", "inspect", have.get("Image") or "-"))
-    built_in = (image.get("Config") or {}).get("Env")
-    if config.get("Image", want["image"]) != want["image"]:
-        yield f"the image {config['Image']} instead of {want['image']}"
-    elif is_other_image(node, want["image"], have.get("Image", "")):
-        yield f"an older image {have['Image'][7:19]} of {want['image']}"
-    for what, key, name in (("the program", "entrypoint", "Entrypoint"), ("", "command", "Cmd")):
-        if key in want and name in config:
-            yield from of_words(what or "the argument", want[key], config[name] or [])
-    if "Env" in config:
-        wanted = variables(node, want.get("env_file", ()), want.get("environment", {}))
-        found = dict(pair.partition("=")[::2] for pair in config["Env"] or ())
-        own = dict(pair.partition("=")[::2] for pair in built_in or ())
-        for name in wanted:
-            if found.get(name) != str(wanted[name]):
-                yield f"{name} in its environment"
-        if built_in is not None:
-            yield from (
-                f"{n} in its environment"
-                for n in found
-                if n not in wanted and own.get(n) != found[n]
-            )
-    if "Mounts" in have:
-        yield from mount_differences(want.get("volumes", ()), have["Mounts"])
-    yield from limit_differences(want, config, host)
-
-
-def is_other_image(node: Node, name: str, there: str) -> bool:
-    """Whether a name stands for another image than the one that a container has."""
-    now = node.ask("docker", "image", "inspect", "--format", "{{.Architecture}} {{.Id}}", name)
-    if not there or not now.good or now.text.partition(" ")[2] == there:
-        return False
-    return layers(node.ask, name) != layers(node.ask, there)
-
-
-def mount_differences(want: Iterable[Any], have: list[dict[str, Any]]) -> Iterator[str]:
-    """How the mounts of a container differ."""
-    wanted = {}
-    for mount in want:
-        if isinstance(mount, str):
-            source, target, flags = (*mount.split(":"), "")[:3]
-            mount = {
-                "source": source,
-                "target": target,
-                "read_only": str("ro" in flags.split(",")).lower(),
-            }
-        wanted[mount["target"]] = mount["source"], mount.get("read_only") != "true"
-    found = {m.get("Destination"): (m.get("Source"), bool(m.get("RW"))) for m in have}
-    for target, (source, is_written) in wanted.items():
-        # A named volume is somewhere in Docker's folder.
-        there = found.get(target, ("", None))
-        if there[1] is not is_written or (source.startswith("/") and there[0] != source):
-            yield f"{target} from {there[0] or 'nowhere'} instead of {source}"
-    # An image may have volumes of its own.
-    bound = [mount.get("Destination") for mount in have if mount.get("Type") == "bind"]
-    yield from (f"{target} mounted" for target in bound if target not in wanted)
-
-
-def limit_differences(
-    want: dict[str, Any], config: dict[str, Any], host: dict[str, Any]
-) -> Iterator[str]:
-    """How the limits, rights and supervision of a container differ."""
-    have = settings_of(config, host)
-    for key, wanted in want.items():
-        found = have.get(key)
-        if found is None:
-            continue
-        if key in ("shm_size", "mem_limit"):
-            wanted = in_bytes(wanted)
-        elif key == "ulimits":
-            wanted = {name: limit["soft"] for name, limit in wanted.items()}
-        elif key == "deploy":
-            wanted = "a GPU"
-        elif key == "logging":
-            wanted = {"driver": wanted["driver"], **wanted.get("options", {})}
-        elif key == "healthcheck":
-            wanted = wanted.get("test", ["NONE"])
-        if comparable(found) != comparable(wanted):
-            yield f"{key} {found} instead of {wanted}"
-
-
-def comparable(value: Any) -> Any:
-    """A value of Docker or of a Compose file: words, in any order."""
-    if isinstance(value, dict):
-        return {name: str(one).lower() for name, one in value.items()}
-    return sorted(map(str, value)) if isinstance(value, list) else str(value).lower()
-
-
-def settings_of(config: dict[str, Any], host: dict[str, Any]) -> dict[str, Any]:
-    """What Docker says of a container, by the key of the Compose file; None if it does not say."""
-    logs, timeout = host.get("LogConfig"), config.get("StopTimeout")
-    devices, limits = host.get("Devices"), host.get("Ulimits")
-    return {
-        "shm_size": host.get("ShmSize"),
-        "mem_limit": host.get("Memory"),
-        "cpuset": host.get("CpusetCpus"),
-        "network_mode": host.get("NetworkMode"),
-        "ipc": host.get("IpcMode"),
-        "pid": host.get("PidMode"),
-        "init": host.get("Init"),
-        "read_only": host.get("ReadonlyRootfs"),
-        "pids_limit": host.get("PidsLimit"),
-        "restart": (host.get("RestartPolicy") or {}).get("Name"),
-        "cap_add": bare_names(host.get("CapAdd")),
-        "cap_drop": bare_names(host.get("CapDrop")),
-        "security_opt": host.get("SecurityOpt"),
-        "tmpfs": None if host.get("Tmpfs") is None else list(host["Tmpfs"]),
-        "devices": None if devices is None else [device["PathOnHost"] for device in devices],
-        "deploy": "a GPU" if host.get("DeviceRequests", True) else "no GPU",
-        "ulimits": None if limits is None else {one["Name"]: one["Soft"] for one in limits},
-        "logging": logs and {"driver": logs["Type"], **(logs.get("Config") or {})},
-        "user": config.get("User"),
-        "labels": labels_of(config),
-        "stop_grace_period": None if timeout is None else f"{timeout}s",
-        "healthcheck": (config.get("Healthcheck") or {}).get("Test"),
-    }
-
-
-def labels_of(config: dict[str, Any]) -> dict[str, str] | None:
-    """Our own labels; Compose and the image have others."""
-    labels = config.get("Labels")
-    return None if labels is None else {k: v for k, v in labels.items() if k == "sparkgen.build"}
-
-
-# What is compared elsewhere, or only names the container.
-ELSEWHERE = {
-    "container_name",
-    "image",
-    "entrypoint",
-    "command",
-    "env_file",
-    "environment",
-    "volumes",
-}
-
-
-def bare_names(capabilities: list[str] | None) -> list[str] | None:
-    """Capabilities without the prefix that newer Dockers give them."""
-    return None if capabilities is None else [name.removeprefix("CAP_") for name in capabilities]
-
-
-def changed_since(node: Node, started: str, paths: Iterable[str]) -> list[str]:
-    """Files that have changed since a container started: it has read the earlier ones."""
-    found = re.match(r"(\d+-\d+-\d+T\d+:\d+:\d+)(\.\d+)?", started)
-    if not found:
-        return []
-    began = datetime.fromisoformat(f"{found[1]}+00:00").timestamp() + float(found[2] or 0)
-    booted = re.search(r"^btime (\d+)", node.value("/proc/stat"), re.MULTILINE)
-    # The clock had not been set yet.
-    if booted and began < int(booted[1]):
-        return []
-    return [
-        path for path in paths if node.at(path).is_file() and node.at(path).stat().st_ctime > began
-    ]
-
-
-def container_faults(node: Node, name: str, want: dict[str, Any]) -> list[str]:
-    """How a running container differs from its Compose file, and which files it read earlier."""
-    have = container_of(node, name)
-    mounts = [mount for mount in want.get("volumes", ()) if isinstance(mount, dict)]
-    ours = [m["source"] for m in mounts if m["source"].startswith(("/etc/", "/opt/sparkgen"))]
-    found = list(differences(node, want, have))
-    changed = changed_since(node, have["State"].get("StartedAt", ""), ours)
-    return found + [f"{path} as it was before it changed" for path in changed]
-
-
-def process_faults(node: Node, engine: Engine, process: str) -> list[str] | None:
-    """How an engine without a container differs from container.sh; None if only root sees it."""
-    try:
-        line = node.at(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")
-        own = node.at(f"/proc/{process}/environ").read_bytes().decode(errors="replace")
-    except OSError:
-        return None
-    arrays = dict(
-        re.findall(r"^(\w+)=\(\n(.*?)^\)$", text_of_script(node, engine), re.MULTILINE | re.DOTALL)
-    )
-    wanted = shlex.split(arrays.get("arguments", ""))
-    have = line.split("\0")[:-1]
-    faults = list(
-        of_words("the argument", wanted, have[len(have) - len(wanted) :] if wanted else [])
-    )
-    found = dict(pair.partition("=")[::2] for pair in own.split("\0"))
-    caches = shlex.split(arrays.get("caches", ""))
-    for name, value in variables(node, shlex.split(arrays.get("env_files", "")), {}).items():
-        if name not in caches and found.get(name) != value:
-            faults.append(f"{name} in its environment")
-    return faults
-
-
-def text_of_script(node: Node, engine: Engine) -> str:
-    """The description of an engine without a container."""
-    return text_of(node.here / engine.script.lstrip("/")) + "\n"
-
-
-@check("running", "engine", lambda node, engine: engine.pid_or_id(), later=True)
-def running(node: Node, engine: Engine) -> Result:
-    """The running engine, with the bundle: image, arguments, environment, mounts, limits, files."""
-    if engine.venv:
-        faults = process_faults(node, engine, engine.pid_or_id())
-        if faults is None:
-            return skip(f"only root and {node.user} can look at the engine's process")
-    else:
-        want = composed(node, engine.compose).get(engine.unit)
-        if not want:
-            return skip("bundle fails")
-        if not container_of(node, engine.unit).get("Config"):
-            return skip(f"docker inspect {engine.unit} does not describe the container")
-        faults = container_faults(node, engine.unit, want)
-    if faults:
-        return fail(
-            f"applied, not restarted: the engine runs with {some_of(faults, 3)}",
-            f"on all nodes of the engine: sudo systemctl restart {engine.unit}",
-        )
-    return ok("image, arguments, environment, mounts and files are those of the bundle")
-
-
-@check("containers", needs=lambda node: node.docker and service_files(node), later=True)
-def containers(node: Node) -> Result:
-    """The running containers of the services, with their Compose files."""
-    wrong, right = [], 0
-    for path in service_files(node):
-        for name, want in composed(node, path).items():
-            if container_of(node, name).get("State", {}).get("Running"):
-                faults = container_faults(node, name, want)
-                wrong += [f"{name} runs with {some_of(faults, 3)}"] if faults else []
-                right += not faults
-    if wrong:
-        return fail(
-            f"applied, not restarted: {some_of(wrong)}",
-            f"restart what runs it: sudo systemctl restart {wrong[0].split()[0]}",
-        )
-    return ok(f"{right} are those of their Compose files")
-
-
-def service_files(node: Node) -> list[str]:
-    """The Compose files of services."""
-    files = sorted((node.here / "opt/sparkgen").glob("*.yaml"))
-    return [
-        f"/opt/sparkgen/{f.name}"
-        for f in files
-        if f.name != "compose.yaml" and "\nservices:" in text_of(f)
-    ]
-
-
-# What it answers
-
-
-def listener(node: Node, port: str) -> str:
-    """What listens on a port: nothing, "ours" for the bundle, or another program's name."""
-    options = ("--no-header", "--listening", "--tcp", "--numeric", "--processes")
-    found = node.ask("ss", *options, f"sport = :{port}").text.partition("\n")[0]
-    pid = re.search(r'"([^"]*)",pid=(\d+)', found)
-    if not found:
-        return ""
-    running = node.ask(
-        "docker", "ps", "--no-trunc", "--quiet", "--filter", "name=^sparkgen-"
-    ).text.split()
-    running += [
-        f"{engine.unit}.service" for engine in node.engines if engine.venv and engine.pid_or_id()
-    ]
-    # Only root sees which process it is, and a job does not run in one of Docker's containers.
-    if node.job_runs() or (running and not pid):
-        return "ours"
-    if not pid:
-        return "a process that only root can see"
-    group = node.value(f"/proc/{pid[2]}/cgroup")
-    return "ours" if any(one in group for one in running) else f"{pid[1]} (process {pid[2]})"
-
-
-@check("ports", "engine", lambda node, engine: not engine.group and engine.facts.all("PORT"))
-def ports(node: Node, engine: Engine) -> Result:
-    """Who listens on the ports of the engine and the services."""
-    return of_ports(node, engine.facts)
-
-
-@check("ports", needs=lambda node: node.groups and node.facts.all("PORT"))
-def own_ports(node: Node) -> Result:
-    """Who listens on the ports of the services."""
-    return of_ports(node, node.facts)
-
-
-@check("ports", "engine", lambda node, engine: engine.group and engine.facts.all("PORT"))
-def group_ports(node: Node, engine: Engine) -> Result | None:
-    """Who listens on the ports of a group's engine."""
-    return None if waits_its_turn(node, engine) else of_ports(node, engine.facts)
-
-
-def of_ports(node: Node, facts: Facts) -> Result:
-    """Ports that are free, ours or taken."""
-    owners = [(name, port, listener(node, port)) for name, port in facts.rows("PORT")]
-    taken = [f"{port} ({name}) by {who}" for name, port, who in owners if who not in ("", "ours")]
-    if taken:
-        return fail(
-            f"taken: {some_of(taken)}", "stop that program, or choose other ports in the site file"
-        )
-    free, held = (some_of([p for _, p, who in owners if who == kind], 99) for kind in ("", "ours"))
-    return ok(f"free: {free or 'none'}; in use here: {held or 'none'}")
-
-
-@check("api", "engine", lambda node, engine: engine.url)
-def api(node: Node, engine: Engine) -> Result | None:
-    """Whether the engine serves: Docker's status, and its API."""
-    if waits_its_turn(node, engine):
-        return None
-    if engine.job or engine.venv:
-        return api_of_process(node, engine)
-    if not engine.pid_or_id():
-        return skip("the engine is not running")
-    health = engine.health()
-    if health == "starting":
-        return skip("the engine is loading the model")
-    if health != "healthy":
-        return fail(
-            f"the container is {health or 'without a health check'}",
-            f"docker inspect --format '{{{{json .State.Health}}}}' {engine.unit}, "
-            f"and docker logs {engine.unit}",
-        )
-    if not engine.answers():
-        return fail(
-            f"{engine.url}/health does not answer, though the container is healthy",
-            "look for what is in between: sudo ufw status, ip address",
-        )
-    return ok(f"{engine.url} is healthy, and completes a prompt")
-
-
-def api_of_process(node: Node, engine: Engine) -> Result:
-    """The API of an engine without a container, whose port opens once the model is loaded."""
-    port, what = engine.url.rpartition(":")[2], "job" if engine.job else "engine"
-    log = f"read the log of the job: {engine.job}-*.log, in the folder where sbatch ran"
-    if engine.job and not node.job_runs():
-        return skip(f"the job {engine.job} is not running")
-    if not engine.job and not engine.pid_or_id():
-        return skip("the engine is not running")
-    if engine.answers():
-        return ok(f"{engine.url}/health answers")
-    if not listener(node, port):
-        return skip(f"the {what} is loading the model: port {port} is not open yet")
-    remedy = log if engine.job else f"journalctl -u {engine.unit}"
-    return fail(f"{engine.url}/health does not answer, though its port is open", remedy)
-
-
-# From the library that is loaded: PyTorch reports the version that it was built with.
-LOADED_NCCL = """
-import ctypes, glob, re
-
-found = set()
-for file in glob.glob("/proc/[0-9]*/maps"):
-    try:
-        found.update(re.findall(r"/\\S*/libnccl\\.so\\S*", open(file).read()))
-    except OSError:
-        pass
-for path in sorted(found):
-    number = ctypes.c_int()
-    ctypes.CDLL(path).ncclGetVersion(ctypes.byref(number))
-    n = number.value
-    print(f"{n // 10000}.{n // 100 % 100}.{n % 100} {path}")"""
-
-
-@check("nccl-version", "engine", lambda node, engine: engine.facts.one("NCCL") and not engine.venv)
-def nccl_version(node: Node, engine: Engine) -> Result | None:
-    """The release of NCCL that the engine has loaded, with the site's."""
-    wanted = engine.facts.one("NCCL")
-    if not engine.pid_or_id():
-        return None
-    # No library is loaded before the ranks have met.
-    rows = node.ask("docker", "exec", engine.unit, "python3", "-c", LOADED_NCCL).text.split("\n")
-    bare = re.split("[-+]", wanted)[0]
-    for version, _, path in (row.partition(" ") for row in rows if row):
-        if version != bare:
-            return fail(
-                f"the engine has loaded NCCL {version} from {path}, and the site expects {wanted}",
-                f"write 'nccl: {version}' in the site file, "
-                "or remove what puts that library before the image's",
-            )
-    return ok(f"NCCL {rows[0].replace(' ', ' from ', 1)}") if rows[0] else None
-
-
-def load(node: Node) -> tuple[bool, float]:
-    """Whether the GPU is busy, and its power in W."""
-    query = ("--query-gpu=utilization.gpu,power.draw", "--format=csv,noheader,nounits")
-    found = re.match(r"(\d+), ([\d.]+)$", node.run("nvidia-smi", *query).text.partition("\n")[0])
-    return (int(found[1]) >= 90, float(found[2])) if found else (False, 0.0)
-
-
-def total(counted: dict[str, float], names: str) -> float | None:
-    """The sum of some metrics, None if there is none of them."""
-    found = [counted[name] for name in names.split() if name in counted]
-    return sum(found) if found else None
-
-
-@check("progress", "engine")
-def progress(node: Node, engine: Engine) -> Result | None:
-    """Whether a busy engine generates tokens: one that waits for a dead rank may look healthy."""
-    if not engine.pid_or_id() and not node.job_runs():
-        return None
-    # While it reads a long prompt, only its share of the KV cache grows.
-    counters, gauges = engine.facts.one("TOKEN_COUNTERS"), engine.facts.one("REQUEST_GAUGES")
-    watched, first = f"{counters} {engine.facts.one('PROGRESS')}", engine.counted()
-    (busy, power), waiting = load(node), total(first, gauges)
-    for part in (0, 0.2, 0.8, 1, 1):
-        time.sleep(SECONDS * part)
-        if part:
-            (busy, power), last = load(node), engine.counted()
-            waiting = total(last, gauges)
-            if total(first, watched) != total(last, watched):
-                return ok(f"the GPU is busy at {power:g} W, and tokens are generated")
-        if not busy and not waiting:
-            return None
-    doing = f"the GPU is {'busy' if busy else 'idle'} at {power:g} W"
-    hung = f"{doing}, as in an engine that hangs"
-    if busy and power >= HANGING_W:
-        again = "no token was counted: a long prompt, or a hang; run this again"
-        return skip(f"{doing}, and {again}") if waiting else None
-    if not engine.url:
-        return skip(f"{hung}: see progress in ./verify.py on {engine.facts.one('HEAD')}")
-    if total(first, counters) is None:
-        return skip(f"{hung}, and the engine counts no tokens at {engine.url}/metrics")
-    asked = f" for {waiting:g} requests" if waiting else ""
-    return fail(
-        f"the engine hangs: {doing}, and for a while no token has been generated{asked}",
-        "look for a dead rank (./verify.py on the other nodes), then on all nodes: "
-        f"sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart {engine.unit}",
-    )
-
-
-# Services
-
-
-def rule(text: str) -> str:
-    """A rule as ufw compares it: without action, logging and comment (ufw 0.36, UFWRule.match)."""
-    bare = re.sub(r"^ufw | comment '.*'$", "", text)
-    return re.sub(
-        r"(^| )log(-all)?(?= |$)", "", re.sub(r"^(route )?(allow|deny|reject|limit) ", r"\1", bare)
-    )
-
-
-@check("firewall", needs=lambda node: node.has("opt/sparkgen/firewall.sh"))
-def firewall(node: Node) -> Result:
-    """Whether ufw is on, now and after a reboot, with each rule of the site."""
-    apply = "sudo /opt/sparkgen/firewall.sh"
-    if not re.search(r'(?im)^ENABLED="?yes"?$', node.value("/etc/ufw/ufw.conf")):
-        return fail("ufw is off", apply)
-    if node.ask("systemctl", "is-enabled", "ufw").text != "enabled":
-        return fail("ufw is on, but off after a reboot", "sudo systemctl enable ufw")
-    if not node.is_root:
-        return skip("ufw is on; only root sees its rules")
-    if "Status: active" not in node.ask("ufw", "status").text:
-        return fail(
-            "ufw should be on, but the kernel has none of its rules",
-            "sudo ufw reload; if that fails: journalctl -u ufw",
-        )
-    there = {rule(line) for line in node.ask("ufw", "show", "added").text.split("\n")}
-    lines = text_of(node.here / "etc/sparkgen/firewall.rules").split("\n")
-    own = [line for line in lines if line and not line.startswith("#")]
-    absent = [line for line in own if rule(line) not in there]
-    if own and absent == own:
-        return fail("ufw is on without the rules of this site", apply)
-    if absent:
-        return fail(f"ufw is on without: {some_of(absent, 3)}", apply)
-    return ok("ufw is on, with the rules of this site")
-
-
-# A question of one token for each kind of model, and its path.
-QUESTIONS: dict[str, tuple[str, dict[str, object]]] = {
-    "chat": (
-        "/v1/chat/completions",
-        {"messages": [{"role": "user", "content": "1"}], "max_tokens": 1},
-    ),
-    "embedding": ("/v1/embeddings", {"input": "1"}),
-    "rerank": ("/v1/rerank", {"query": "1", "documents": ["1"]}),
-}
-
-
-# As clients do, with a key of its own that only root can read.
-@check("gateway", needs=lambda node: node.facts.one("GATEWAY"))
-def gateway(node: Node) -> Result:
-    """Whether the gateway answers for each model that is loaded, and which engine does."""
-    url = node.facts.one("GATEWAY")
-    if node.ask("systemctl", "is-active", "sparkgen-proxy").text != "active":
-        return skip("sparkgen-proxy is not running")
-    if not node.ask(*CURL, "--output", "/dev/null", f"{url}/health").good:
-        return fail(f"{url}/health does not answer", "journalctl -u sparkgen-proxy")
-    key = text_of(node.at("/run/sparkgen-proxy/verify.key"))
-    if not key:
-        return skip(f"{url} answers; only root can ask it for a model")
-    engines, silent = [], []
-    for served in node.facts.all("SERVED"):
-        name, _, kind = served.rpartition(" ")
-        path, question = QUESTIONS[kind]
-        body = json.dumps({"model": name, **question}).replace("\\", "\\\\").replace('"', '\\"')
-        given = (
-            f'header = "Authorization: Bearer {key}"\nheader = "Content-Type: application/json"\n'
-        )
-        words = ("--insecure", "--max-time", "60", "--include", "--config", "-", f"{url}{path}")
-        said = node.run("curl", "--silent", *words, given=f'{given}data = "{body}"\n').text
-        by = re.search(r"(?im)^x-served-by: *(\S+)", said)
-        if by and re.match(r"HTTP/\S+ 200", said):
-            engines.append(f"{by[1]} as {name}")
-        elif "is not loaded" not in said:
-            silent.append(name)
-    if silent:
-        return fail(f"{url} has no answer for {some_of(silent)}", "journalctl -u sparkgen-proxy")
-    return ok(f"{url} answers: {some_of(engines)}")
-
-
-@check("fail2ban", needs=lambda node: node.has("etc/fail2ban/jail.d/sparkgen.conf"))
-def fail2ban(node: Node) -> Result:
-    """Whether fail2ban runs with its jail for sshd."""
-    if node.ask("systemctl", "is-active", "fail2ban").text != "active":
-        return fail(
-            "fail2ban is not running: nobody is locked out",
-            "sudo systemctl enable --now fail2ban; if it exits again: journalctl -u fail2ban",
-        )
-    if not node.is_root:
-        return skip("it is running; only root sees its jails")
-    if not node.ask("fail2ban-client", "status", "sshd").good:
-        return fail(
-            "it is running without the jail sshd",
-            "sudo systemctl restart fail2ban, and read /var/log/fail2ban.log",
-        )
-    return ok("it is running, with the jail sshd")
-
-
-SSHD = "/etc/ssh/sshd_config.d/40-sparkgen.conf"
-
-
-# sshd uses the first value that it reads for a setting: a drop-in that sorts earlier wins.
-@check("sshd", needs=lambda node: node.has(SSHD[1:]))
-def sshd(node: Node) -> Result:
-    """What sshd would do for a trusted and an untrusted address, with the bundle's settings."""
-
-    def settings(address: str, *options: str) -> Answer:
-        return node.ask("sshd", "-T", *options, "-C", f"user=nobody,host=unknown,addr={address}")
-
-    if not node.is_root:
-        return skip("only root can ask sshd for its settings")
-    untrusted, own = "203.0.113.1", text_of(node.here / SSHD[1:])
-    said = settings(untrusted)
-    if not said.good:
-        error = said.errors.partition("\n")[0]
-        if "privilege separation directory" in error:
-            return skip(f"sshd answers only after the first login: {error}")
-        return fail(
-            f"sshd rejects its settings: {error or 'no answer'}",
-            "fix what it names, before sshd is restarted: sudo sshd -t",
-        )
-    words = {word.lower() for word in re.findall(r"^ *([A-Z]\w*) ", own, re.MULTILINE)} - {"match"}
-    trusted = re.search(r"^Match Address ([^,/\s]*)", own, re.MULTILINE)
-    wrong: list[str] = []
-    for address in [untrusted, *([trusted[1]] if trusted else [])]:
-        want, have = (
-            dict(line.partition(" ")[::2] for line in answer.text.split("\n"))
-            for answer in (settings(address, "-f", str(node.here / SSHD[1:])), settings(address))
-        )
-        for word in sorted(words):
-            found = f"{word} {have[word]}" if word in have else f"{word} is missing"
-            if have.get(word) != want.get(word) and not any(w.startswith(found) for w in wrong):
-                wrong.append(f"{found}, not {want.get(word)}")
-    if not wrong:
-        return ok(f"it has the settings of {SSHD}")
-    pattern = re.compile(rf"^\s*({'|'.join(sorted(words))})[\s=]", re.IGNORECASE | re.MULTILINE)
-    earlier = (
-        file
-        for file in sorted(node.at(SSHD).parent.glob("*.conf"))
-        if file.name < "40-sparkgen.conf"
-    )
-    culprits = [f"/{f.relative_to(node.root)}" for f in earlier if pattern.search(text_of(f))]
-    where = some_of(culprits) or f"what is read before {SSHD}"
-    return fail(some_of(wrong), f"remove it from {where}, then: sudo systemctl reload ssh")
-
-
-# Other nodes
-
-
-def reaches(address: str, *options: str) -> bool:
-    """Whether an address answers a ping."""
-    return ask("ping", "-n", "-q", *options, address, seconds=10).good
-
-
-# The network that sparkgen does not configure, and that carries the control plane unless the fabric
-# does.
-@check("management", needs=lambda node: node.others)
-def management(node: Node) -> Result | None:
-    """The node's own address, and whether the other nodes answer on theirs."""
-    own = node.facts.one("MANAGEMENT")
-    here = [address.partition("/")[0] for found in node.addresses().values() for address in found]
-    if own and own not in here:
-        return fail(
-            f"this node does not have the address {own}",
-            "give it that address, in the way that the others get theirs, "
-            "or write its address into the site file",
-        )
-    # Addresses on the fabric are pinged over their cables.
-    fabric = {row[1] for row in Facts(node.here / "etc/sparkgen/nodes.env").rows("FABRIC")}
-    places = [(name, login.rpartition("@")[2]) for name, login in node.others]
-    asked = [(name, address) for name, address in places if address not in fabric]
-    options = ("-c", "2", "-i", "0.2", "-W", "2")
-    good = at_once(lambda name, address: reaches(address, *options), asked)
-    silent = sorted(
-        f"{name} ({address})" for (name, address), one in zip(asked, good, strict=True) if not one
-    )
-    if silent:
-        return fail(
-            f"no answer from {some_of(silent)}",
-            "make sure that it is on and connected to the switch of the management network: "
-            "the engine's ranks meet on that network",
-        )
-    return ok(f"all other nodes answer: {some_of((n for n, _ in asked), 99)}") if asked else None
-
-
-# The node's own name may be a loopback address too.
-@check("hosts", needs=lambda node: node.others)
-def hosts(node: Node) -> Result:
-    """The bundle's names and addresses, with /etc/hosts."""
-    own = text_of(node.here / "etc/sparkgen/hosts")
-    if not own:
-        return skip("bundle fails")
-    have: dict[str, str] = {}
-    for line in node.value("/etc/hosts").split("\n"):
-        address, *names = line.partition("#")[0].split() or [""]
-        if address and not address.startswith("127.") and ":" not in address:
-            for name in names:
-                have.setdefault(name, address)
-    want = (line.split()[:2] for line in own.split("\n") if line and not line.startswith("#"))
-    wrong = [
-        f"{name} is {have.get(name, 'missing')}"
-        for address, name in want
-        if have.get(name) != address
-    ]
-    if wrong:
-        return fail(
-            f"/etc/hosts: {some_of(sorted(wrong), 3)}",
-            f"sudo {node.installer} --apply, and remove other lines with these names",
-        )
-    return ok("/etc/hosts has all names of the bundle")
-
-
-def describe(run: Callable[..., Answer], root: Path, image: str, venv: str, package: str) -> str:
-    """What must be the same on all nodes, in a line."""
-    node = Node(Path("/nowhere"), Options(), root, run)
-    firmware = sorted({text_of(file) for file in root.glob("sys/class/infiniband/*/fw_ver")})
-    own = (
-        f"{package} {package_version(run, venv, package)}"
-        if venv
-        else f"image layers {layers(run, image)}"
-    )
-    release, kernel = release_of(node)[1], run("uname", "-r").text
-    return "; ".join(
-        (
-            f"DGX OS {release}",
-            f"kernel {kernel}",
-            f"driver {node.driver}",
-            f"firmware {' '.join(firmware)}",
-            own,
-        )
-    )
-
-
-# The same program on another node, only with an existing key and a known host.
-@check("alike", needs=lambda node: node.others)
-def alike(node: Node) -> list[Result]:
-    """Release, kernel, driver, firmware and image, with the other nodes' over ssh (--peers)."""
-    engine = node.engines[0]
-    about = (engine.image, engine.venv, engine.package)
-    own = describe(node.ask, node.root, *about)
-    if not node.options.peers:
-        return [skip(f"--peers compares over ssh; here: {own}")]
-    options = ("BatchMode=yes", "ConnectTimeout=3", "StrictHostKeyChecking=yes")
-    command = ["ssh", *(word for option in options for word in ("-o", option))]
-    source = Path(__file__).read_text()
-
-    def there(name: str, login: str) -> str:
-        remote = shlex.join(["python3", "-", "--describe", *about])
-        return node.run(*command, login, remote, seconds=30, given=source).text
-
-    found = []
-    for (name, login), said in zip(node.others, at_once(there, node.others), strict=True):
-        different = [part for part in said.split("; ") if part not in own.split("; ")]
-        if not said:
-            found.append(skip(f"ssh {login} needs a key and a known host", f"alike {name}"))
-        elif different:
-            remedy = f"update this node or {name}: all nodes must be alike"
-            found.append(fail(f"{name} has {'; '.join(different)}", remedy, f"alike {name}"))
-        else:
-            found.append(ok(own, f"alike {name}"))
-    return found
-
-
-# The fabric
-
-
-def fabric(node: Node) -> object:
-    """Whether a cable is to be here."""
-    return node.halves
-
-
-def folder_and_fabric(node: Node) -> object:
-    """Whether a cable is to be here, for what is about a login or needs the folder."""
-    return node.halves and not node.is_installed
-
-
-# RDMA pins its buffers; containers have their own limit, and a timer has none of a login.
-@check("memlock", needs=folder_and_fabric)
-def memlock(node: Node) -> Result:
-    """How much memory a login may pin, with the 1 GiB of nccl-test.sh."""
-    limit = node.ask("prlimit", "--raw", "--noheadings", "--output=SOFT", "--memlock").text.strip()
-    if limit == "unlimited" or (limit.isdigit() and int(limit) >= 1 << 30):
-        return ok(limit)
-    found = f"{int(limit) >> 10} KiB" if limit.isdigit() else "unknown"
-    return fail(
-        f"{found}, less than the 1 GiB of nccl-test.sh",
-        "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/90-memlock.conf, "
-        "and log in again",
-    )
-
-
-# netplan merges all of its files, and NVIDIA Sync reapplies its own.
-@check("owner", needs=folder_and_fabric)
-def owner(node: Node) -> Result:
-    """Who else configures the fabric's interfaces."""
-    program = f"{node.here}/owners.py"
-    said = node.ask(program, *(half.interface for half in node.halves))
-    if not said.good:
-        return skip(f"{program} does not run: it needs python3")
-    rows = [(*line.split("\t"), "", "")[:3] for line in said.text.split("\n") if line]
-    foreign = [f"{file} ({interface}, by {how})" for file, interface, how in rows if interface]
-    if foreign:
-        return fail(
-            f"{some_of(foreign)} configures these interfaces too",
-            "save and remove it or narrow its match, keep NVIDIA Sync's Cluster Assistant "
-            "off these ports, then: sudo netplan apply",
-        )
-    if rows:
-        return skip(f"only root can read {some_of(row[0] for row in rows)}")
-    return ok("nothing else configures these interfaces: netplan, networkd or NetworkManager")
-
-
-@check("sysctl", needs=fabric)
-def sysctl(node: Node) -> Result:
-    """The kernel's settings in force, with those of the bundle."""
-    own = text_of(node.here / "etc/sysctl.d/90-sparkgen.conf")
-    wrong = []
-    for key, wanted in re.findall(r"^([\w.]+) *= *(.*)$", own, re.MULTILINE):
-        found = node.value(f"/proc/sys/{key.replace('.', '/')}")
-        if found != wanted:
-            wrong.append(f"{key} is {found or 'missing'}, not {wanted}")
-    if wrong:
-        return fail(some_of(wrong), "sudo sysctl --system")
-    return ok("each interface answers ARP only for its own address")
-
-
-@check("firmware", needs=fabric)
-def firmware(node: Node) -> Result:
-    """The NIC's firmware: the same on all halves, and recent."""
-    found = sorted(
-        {text_of(file) for file in node.root.glob("sys/class/infiniband/roce*/fw_ver")} - {""}
-    )
-    update = "sudo fwupdmgr refresh && sudo fwupdmgr update, then power off and on"
-    if not found:
-        return skip("no HCA reports its version")
-    if len(found) > 1:
-        return fail(f"the halves differ: {' '.join(found)}", update)
-    parts = [[int(n) for n in re.findall(r"\d+", v)] for v in (found[0], OLDEST_FIRMWARE)]
-    if parts[0] < parts[1]:
-        return fail(f"{found[0]} on all halves, older than {OLDEST_FIRMWARE}", update)
-    return ok(
-        f"{found[0]} on all halves"
-        + (", which must be the same on all nodes" if node.others else "")
-    )
-
-
-# Visible only in the kernel's log: link and PCIe speed are those of a healthy NIC. The warning
-# about a slot with 27 W means nothing, healthy nodes have it too.
-# Source: NVIDIA/dgx-spark-playbooks, pull request 108; mlx5_core, mlx5_pcie_event.
-@check("hot-plug", needs=fabric)
-def hot_plug(node: Node) -> Result:
-    """Whether a half was attached to a running system, which makes it slow."""
-    switch, sign = "/etc/nvidia/cx7-hotplug-enabled", "power capability was not advertised"
-    state = "on" if node.at(switch).exists() else "off"
-    remedy = "shut all nodes down and start them with the cables in"
-    if state == "on":
-        remedy = f"sudo mv {switch} {switch}.off on all nodes, then {remedy}"
-    log = node.kernel_log()
-    if not log:
-        return skip(
-            f"{node.who()} can't read the kernel's log; run this with sudo. Hot-plug is {state}"
-        )
-    late = []
-    for half in node.halves:
-        with contextlib.suppress(OSError):
-            device = node.at(f"/sys/class/infiniband/{half.hca}/device").readlink().name
-            attached = [line for _, line in log if "PCIe slot" in line and device in line]
-            # The last attach counts.
-            late += [half.interface] if attached and sign in attached[-1] else []
-    if late:
-        return fail(
-            f"{some_of(late)} was attached to a running system, which caps it at 13 Gb/s", remedy
-        )
-    return ok(f"no half was attached late; hot-plug is {state}")
-
-
-def neighbours(node: Node) -> list[tuple[str, str, str]]:
-    """What lldpd hears, by port: own port, name of the neighbor, its port.
-
-    Both halves of a port hear both of the other.
-    """
-    found: list[dict[str, str]] = []
-    for line in node.ask("lldpcli", "-f", "keyvalue", "show", "neighbors").text.split("\n"):
-        key, _, value = line.partition("=")
-        parts = key.split(".")
-        if parts[0] == "lldp" and len(parts) > 2:
-            if parts[-1] == "via":
-                found.append({"interface": parts[1]})
-            elif found:
-                found[-1].setdefault(".".join(parts[2:]), value)
-    rows = set()
-    for about in found:
-        if name := about.get("chassis.name", "").partition(".")[0]:
-            far = about.get("port.ifname") or about.get("port.descr") or "-"
-            rows.add((port_name(about["interface"]), name, port_name(far)))
-    return sorted(rows)
-
-
-def port_name(interface: str) -> str:
-    """The name that people use for an interface's port."""
-    found = re.search(r"np(\d)$", interface)
-    return f"p{found[1]}" if found else f"port {interface}"
-
-
-# Port, cable, node and port at the other end.
-Cable = tuple[str, str, str, str]
-
-
-def cables(node: Node) -> list[Cable]:
-    """What the site says of each port."""
-    own = text_of(node.here / "etc/sparkgen/hosts")
-    port_at = dict(re.findall(r"^(\S+) \S+\.(p\d)\.h\d$", own, re.MULTILINE))
-    found = {
-        (half.port, half.cable, peer.name, port_at.get(peer.address, ""))
-        for half in node.halves
-        for peer in node.peers()
-        if peer.interface == half.interface
-    }
-    return sorted(found) if own else []
-
-
-@check("cabling", needs=fabric)
-def cabling(node: Node) -> Result:
-    """Each cable, with what lldpd hears at its end here."""
-    expected, heard = cables(node), neighbours(node)
-    if not shutil.which("lldpcli", path=ENVIRONMENT["PATH"]):
-        return skip(
-            "lldpd, which detects what is at the other end of a cable, is not installed: "
-            "sudo apt-get install lldpd"
-        )
-    if not expected:
-        return skip("bundle fails")
-    ends = [end_of(node, expected, heard, row) for row in expected]
-    kinds = {kind: [] for kind in ("right", "wrong", "unknown", "")}  # type: dict[str, list[str]]
-    for kind, found, _ in ends:
-        kinds[kind] += [found] if found not in kinds[kind] else []
-    if kinds["wrong"]:
-        return fail(
-            some_of(kinds["wrong"], 99), some_of(dict.fromkeys(e[2] for e in ends if e[2]), 99)
-        )
-    if kinds["right"]:
-        return ok(f"as lldpd hears it: {some_of(kinds['right'], 99)}")
-    if kinds["unknown"]:
-        return skip(f"{some_of(kinds['unknown'])}, which this site does not name")
-    return skip(
-        f"lldpd hears no neighbor, or does not let {node.who()} ask: "
-        "see 'sudo lldpcli show neighbors'"
-    )
-
-
-def end_of(
-    node: Node, expected: list[Cable], heard: list[tuple[str, str, str]], row: Cable
-) -> tuple[str, str, str]:
-    """Whether a cable is right or wrong, as far as lldpd hears; what is there; and what to do."""
-    (port, cable, name, far), names = row, {node.name, *(name for name, _ in node.others)}
-    seen = [(who, there) for own, who, there in heard if own == port]
-    if not seen:
-        return "", "", ""
-    who, there = seen[0]
-    leads = f"cable {cable} leads from {port} to {there} of {who}"
-    if node.facts.one("SWITCH"):
-        # Only another node at the far end is wrong.
-        if who not in names:
-            return "right", f"{port} to {who}", ""
-        return "wrong", f"{leads}, not to the switch", "move its other end to the switch"
-    if (name, far) in seen:
-        return "right", f"{port} to {far} of {name}", ""
-    if who not in names:
-        return "unknown", f"{port} hears {who}", ""
-    own = [p for p, _, n, f in expected if (n, f) == (who, there)]
-    moved = f"move its other end from {there} of {who} to {far} of {name}"
-    remedy = f"move the plug in {port} of this node to {own[0]}" if own else moved
-    return "wrong", f"{leads}, not to {far} of {name}", remedy
-
-
-# Two lanes fewer, or an old generation, halve the bandwidth of a half; neither shows in the speed
-# of the link.
-@check("pcie", "half")
-def pcie(node: Node, half: Half) -> Result:
-    """Width and generation of the PCIe link."""
-    device = f"/sys/class/infiniband/{half.hca}/device"
-    speed, width = (node.value(f"{device}/current_link_{what}") for what in ("speed", "width"))
-    if not speed or not width:
-        return skip(f"/sys shows no PCIe link of {half.hca}")
-    shown = speed.removesuffix(" PCIe")
-    if not speed.startswith("32") or width != "4":
-        return fail(
-            f"{half.hca} has {width} lanes at {shown}, not 4 at 32.0 GT/s",
-            "shut down, unplug the power for a minute; "
-            "some boards of other vendors have 2 lanes here",
-        )
-    return ok(f"{half.hca} has {width} lanes at {shown}")
-
-
-@check("link", "half")
-def link(node: Node, half: Half) -> Result:
-    """Carrier, speed, MTU and address; other faults would follow from the first."""
-    net, of = f"/sys/class/net/{half.interface}", f"cable {half.cable}: "
-    speed = re.search(r"\sSpeed: (\d+)Mb/s", f"\n{node.ask('ethtool', half.interface).text}")
-    mtu = node.value(f"{net}/mtu")
-    if not node.at(net).exists():
-        return fail(
-            f"{of}there is no interface {half.interface}",
-            f"DGX OS turns the NIC off without a cable: put cable {half.cable} in, "
-            "shut all nodes down and start them again",
-        )
-    if node.value(f"{net}/carrier") != "1":
-        return fail(
-            f"{of}no carrier on {half.interface}",
-            f"reseat both ends of cable {half.cable}, and check that the other node is up; "
-            "otherwise shut down and start with the cable in",
-        )
-    if not speed or int(speed[1]) < 200000:
-        found = speed[1] if speed else "an unknown number of"
-        switch = ", and set the switch port to 200G without autonegotiation"
-        return fail(
-            f"{of}{half.interface} runs at {found} Mb/s, not 200000",
-            f"use a cable for 200 Gb/s{switch if node.facts.one('SWITCH') else ''}",
-        )
-    if mtu != half.mtu:
-        return fail(
-            f"{of}the MTU of {half.interface} is {mtu}, not {half.mtu}", "sudo netplan apply"
-        )
-    if half.address not in node.addresses().get(half.interface, []):
-        return fail(
-            f"{of}{half.interface} does not have the address {half.address}", "sudo netplan apply"
-        )
-    node.sound.add(half.name)
-    return ok(f"{half.interface}, {half.address}, MTU {mtu}, {speed[1]} Mb/s, cable {half.cable}")
-
-
-@check("hca", "half")
-def hca(node: Node, half: Half) -> Result:
-    """The RDMA device of the interface, and its state."""
-    folder = f"/sys/class/infiniband/{half.hca}"
-    if half.name not in node.sound:
-        return skip(f"link {half.name} fails")
-    state = node.value(f"{folder}/ports/1/state")
-    if not node.at(folder).exists():
-        there = sorted(path.name for path in node.at("/sys/class/infiniband").glob("*"))
-        return fail(
-            f"there is no HCA {half.hca}, but: {some_of(there)}",
-            "sudo systemctl restart systemd-udevd && sudo udevadm trigger, or reboot; "
-            f"NCCL is configured with the name {half.hca}",
-        )
-    if not node.at(f"{folder}/device/net/{half.interface}").exists():
-        return fail(
-            f"{half.hca} does not belong to {half.interface}",
-            "reboot; udev names HCAs by their position on PCIe",
-        )
-    if not state.endswith("ACTIVE"):
-        return fail(
-            f"{half.hca} is {state or 'in no state'}, not ACTIVE",
-            f"sudo ip link set {half.interface} up; otherwise reboot",
-        )
-    return ok(f"{half.hca} is ACTIVE")
-
-
-def gid_index(node: Node, half: Half) -> str:
-    """The index of the HCA's RoCE v2 GID for its address, or nothing."""
-    ports = node.at(f"/sys/class/infiniband/{half.hca}/ports/1")
-    octets = bytes(int(part) for part in half.address.partition("/")[0].split(".")).hex()
-    gid = f"0000:0000:0000:0000:0000:ffff:{octets[:4]}:{octets[4:]}"
-    for file in sorted(ports.glob("gids/*"), key=lambda file: int(file.name)):
-        if text_of(file) == gid and text_of(ports / "gid_attrs/types" / file.name) == "RoCE v2":
-            return file.name
-    return ""
-
-
-@check("gid", "half")
-def gid(node: Node, half: Half) -> Result:
-    """Whether the RDMA device has a RoCE v2 GID for the address."""
-    address = half.address.partition("/")[0]
-    if half.name not in node.sound:
-        return skip(f"link {half.name} fails")
-    if not node.at(f"/sys/class/infiniband/{half.hca}").exists():
-        return skip(f"there is no HCA {half.hca}")
-    if index := gid_index(node, half):
-        return ok(f"{address} is RoCE v2 at index {index} of {half.hca}")
-    return fail(
-        f"{half.hca} has no RoCE v2 GID for {address}",
-        f"sudo ip link set {half.interface} down && sudo netplan apply; "
-        "NCCL would use an address that no peer can reach",
-    )
-
-
-def full_frame(interface: str, size: str, address: str) -> bool:
-    """Whether a frame of a size arrives and is answered."""
-    return reaches(address, "-c", "1", "-W", "2", "-M", "do", "-s", size, "-I", interface)
-
-
-# Losses in one busy second are no fault.
-def peer_fault(interface: str, size: str, address: str, name: str, cable: str) -> str:
-    """What is wrong with the path to a peer, if anything."""
-    peer, most = f"cable {cable}: {name} ({address})", 0
-    for _ in range(3):
-        options = (
-            "-c",
-            str(BURST),
-            "-i",
-            "0.002",
-            "-W",
-            "1",
-            "-M",
-            "do",
-            "-s",
-            size,
-            "-I",
-            interface,
-        )
-        said = ask("ping", "-n", "-q", *options, address, seconds=10).text
-        received = re.search(r" transmitted, (\d+) received", said)
-        found = int(received[1]) if received else 0
-        if found == BURST:
-            return ""
-        if not found:
-            break
-        most = max(found, most)
-        time.sleep(1)
-    if most:
-        return f"{peer} answers {most} of {BURST} full frames on {interface}"
-    if full_frame(interface, size, address):
-        return ""
-    if full_frame(interface, "56", address):
-        return f"{peer} answers small pings, but not {size} bytes on {interface}"
-    return f"{peer} does not answer on {interface}"
-
-
-@check("peers", "half", others=True)
-def peers(node: Node, half: Half) -> Result:
-    """Who answers full frames over the half."""
-    if half.name not in node.sound:
-        return skip(f"link {half.name} fails")
-    asked = [peer for peer in node.peers() if peer.interface == half.interface]
-    if not asked:
-        return skip("bundle fails")
-    silent = sorted(fault for fault in at_once(peer_fault, asked) if fault)
-    if not silent:
-        return ok(f"{len(asked)} of {len(asked)} answer full frames on {half.interface}")
-    remedy = "run ./verify.py there, and compare both ends of the cable with the table in README.md"
-    ports = " and on every port of the switch" if node.facts.one("SWITCH") else ""
-    if any("small pings" in fault for fault in silent):
-        remedy = f"set the same MTU at both ends{ports}"
-    if any(f" of {BURST} full frames" in fault for fault in silent):
-        remedy = "clean and reseat both ends of the cable; if it persists, replace the cable"
-    return fail(some_of(silent), remedy)
-
-
-@check("routes", needs=lambda node: node.facts.all("ROUTE"), others=True)
-def routes(node: Node) -> Result:
-    """Whether what no cable joins to this node answers through the nodes in between."""
-    rows = node.facts.rows("ROUTE")
-    good = at_once(full_frame, [row[:3] for row in rows])
-    silent = [
-        f"{name} ({address}) does not answer through {via}"
-        for (_, _, address, name, via), one in zip(rows, good, strict=True)
-        if not one
-    ]
-    if silent:
-        return fail(
-            some_of(sorted(silent)),
-            "fix what fails under peers on all nodes; "
-            "then sudo systemctl restart sparkgen-routes on the nodes in between",
-        )
-    return ok(f"{len(rows)} of {len(rows)} addresses across the ring answer full frames")
-
-
-# Bandwidth
-
-
-def ib_write_bw(node: Node, half: Half, at: str, both_ways: bool, *peer: str) -> list[str]:
-    """The program that measures; each half has two servers, whose ports follow from it."""
-    port = 12000 + 4 * both_ways + 2 * int(at[1]) + int(at[4])
-    return [
-        *(
-            "ib_write_bw",
-            f"--ib-dev={half.hca}",
-            "--ib-port=1",
-            f"--gid-index={gid_index(node, half)}",
-        ),
-        *(f"--port={port}", "--CPU-freq", "--report_gbits", "--duration=10"),
-        *(["--bidirectional"] if both_ways else []),
-        *peer,
-    ]
-
-
-def serve_bandwidth(node: Node) -> int:
-    """Answer the peers until this is stopped; a server exits with its client."""
-    if not node.halves:
-        print(f"{node.name} has no fabric", file=sys.stderr)
-        return 1
-    if not shutil.which("ib_write_bw", path=ENVIRONMENT["PATH"]):
-        print("ib_write_bw is missing: sudo apt-get install perftest", file=sys.stderr)
-        return 1
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, lambda *about: sys.exit(130))
-    wanted = [(half, both_ways) for half in node.halves for both_ways in (False, True)]
-    servers = {which: server_of(node, *which) for which in wanted}
-    try:
-        print(f"{node.name} answers ./verify.py --bandwidth of its peers until Ctrl-C", flush=True)
-        while True:
-            time.sleep(1)
-            for which in [which for which, server in servers.items() if server.poll() is not None]:
-                servers[which] = server_of(node, *which)
-    finally:
-        for server in servers.values():
-            server.kill()
-            server.wait()
-
-
-def server_of(node: Node, half: Half, both_ways: bool) -> subprocess.Popen[bytes]:
-    """One server of a half."""
-    quiet, command = subprocess.DEVNULL, ib_write_bw(node, half, half.name, both_ways)
-    return subprocess.Popen(command, stdout=quiet, stderr=quiet, env=ENVIRONMENT)
-
-
-def measured(node: Node, half: Half, name: str, both_ways: bool) -> str:
-    """Gb/s to a peer over one half; nothing if it does not answer."""
-    on_half = (peer for peer in node.peers() if peer.interface == half.interface)
-    there = next(peer.address for peer in on_half if peer.name == name)
-    own = text_of(node.here / "etc/sparkgen/hosts")
-    at = re.search(rf"^{re.escape(there)} \S+\.(p\d\.h\d)$", own, re.MULTILINE)
-    command = ib_write_bw(node, half, at[1] if at else half.name, both_ways, there)
-    said = node.run(*command, seconds=60).text
-    rows = [line.split() for line in said.split("\n") if re.match(r" *\d+( +[\d.]+){3}", line)]
-    return rows[-1][3] if rows else ""
-
-
-@check("bandwidth", needs=lambda node: node.halves and node.options.bandwidth)
-def bandwidth(node: Node) -> list[Result]:
-    """What each cable carries: both halves at once, and both ways (--bandwidth)."""
-    if node.any_runs():
-        stop = "sudo systemctl stop 'sparkgen-engine*' on all nodes"
-        return [skip(f"the engine is running, and would be measured too: {stop}")]
-    if node.job_runs():
-        job = next(engine.job for engine in node.engines if engine.job)
-        stop = f"scancel --name={job}"
-        return [skip(f"the job {job} is running, and would be measured too: {stop}")]
-    if not shutil.which("ib_write_bw", path=ENVIRONMENT["PATH"]):
-        return [skip("ib_write_bw is missing: sudo apt-get install perftest")]
-    found: list[Result] = []
-    for port, name in sorted({(port, name) for port, _, name, _ in cables(node)}):
-        found += of_cable(node, port, name)
-    return found
-
-
-def of_cable(node: Node, port: str, name: str) -> Iterator[Result]:
-    """What a cable carries."""
-    halves = [half for half in node.halves if half.port == port]
-    per_half = [
-        one for one in at_once(measured, [(node, half, name, False) for half in halves]) if one
-    ]
-    total, expected = sum(map(float, per_half)), node.facts.one("LINK_GBIT_S")
-    found = f"{total:.1f} Gb/s to {name}, {expected} expected; per half: {' '.join(per_half)}"
-    if not per_half:
-        remedy = f"run ./verify.py --bandwidth-server on {name}, and open its firewall"
-        yield fail(f"{name} does not answer", remedy, f"bandwidth {port}")
-        return
-    if round(total, 1) >= float(expected):
-        yield ok(found, f"bandwidth {port}")
-    else:
-        yield fail(
-            found,
-            "see hot-plug, pcie, link and peers above; about 13 per half means that the NIC was "
-            "attached late: shut down, unplug the power, start with the cable in",
-            f"bandwidth {port}",
-        )
-    # A degraded cable passes one way, and counts no errors; both ways at once, it does not keep up.
-    least = node.facts.one("HALF_GBIT_S")
-    for half in halves:
-        one = measured(node, half, name, True)
-        found = f"{one or 'no'} Gb/s both ways to {name}, {least} expected"
-        if float(one or 0) >= float(least):
-            yield ok(found, f"bandwidth {half.name}")
-        else:
-            remedy = (
-                f"reboot this node and {name} with the cable in; if it persists, replace the cable"
-            )
-            yield fail(found, remedy, f"bandwidth {half.name}")
-
-
-def is_measured(node: Node, engine: Engine) -> object:
-    """Whether NCCL can be measured here: on the head, with no engine running."""
-    wanted = node.halves and node.options.bandwidth and engine.url and engine.facts.one("TEST_NCCL")
-    return wanted and not node.any_runs() and not node.job_runs()
-
-
-@check("bandwidth", "engine", is_measured)
-def nccl_bandwidth(node: Node, engine: Engine) -> Result:
-    """What NCCL's all-reduce carries between all nodes (--bandwidth)."""
-    name = f"bandwidth nccl{f' {engine.group}' if engine.group else ''}"
-    command = ["/opt/sparkgen/nccl-test.sh", *(["--group", engine.group] if engine.group else [])]
-    if node.is_root:
-        return skip(f"mpirun refuses root: run this as {node.user}", name)
-    said = node.run("sh", "-c", 'exec 2>&1; "$@"; echo "status $?"', "sh", *command, seconds=900)
-    lines = said.text.split("\n")
-    status, last = lines[-1].removeprefix("status "), lines[-2] if len(lines) > 1 else ""
-    if status == "0":
-        return ok(last.removeprefix("OK: "), name)
-    if status in ("2", "126", "127"):
-        return skip(last, name)
-    return fail(
-        last.removeprefix("FAIL: "), f"run {' '.join(command)} and read its NET/ lines", name
-    )
+                found = compare(about) if about else compare()
+                for one in [found] if isinstance(found, Case) else found or ():
+                    check = with_group(one.check or own, group)
+                    yield self.verdict(row, one, about)._replace(check=check)
+        except PermissionError as error:
+            yield skip(f"{self.who} can't read {error.filename}; run this with sudo", own, group)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            what = f"{type(error).__name__}: {error}"
+            yield skip(f"this could not be checked: {what}", own, group)
+
+    def verdict(self, row: Check, one: Case, about: Engine | Half | None) -> Result:
+        """A case in words, as it counts now: before the start, what comes later is no fault."""
+        text, told = row.verdicts[one.condition], {"node": self, "engine": about, "half": about}
+        told |= {name: mentioned(value) for name, value in one.about.items()}
+        found, remedy = text.found.format(**told), text.do.format(**told)
+        is_fault = text.status in ("FAIL", "LATER")
+        is_later = is_fault and ("later" in row.needs or text.status == "LATER")
+        if is_later and self.options.before_start:
+            return Result("SKIP", f"not yet: {found}", remedy, "")
+        if is_fault and "others" in row.needs and self.options.alone:
+            return Result("SKIP", f"not all nodes are installed yet: {found}", remedy, "")
+        return Result("FAIL" if is_fault else text.status, found, remedy, "", is_later)
+
+    def check_ready(self, group: str) -> Iterator[Result]:
+        """Whether an engine would find all that it needs; what can't be checked may be missing."""
+        self.engines = [engine for engine in self.engines if engine.group == group]
+        found = list(self.check_all(READY))
+        yield from found
+        told = [one for one in found if one.check.split()[0] not in ("files", "secrets")]
+        if any(one.status == "SKIP" for one in told):
+            yield Result("FAIL", "not everything can be checked", "see what is skipped", "ready")
+
+
+# What an engine needs to start.
+READY = {"files", "secrets", "docker", "slurm", "keys", "image", "venv", "model", "vocabularies"}
+READY |= {"files-of-site"}
+
+
+def skip(found: str, check: str, group: str) -> Result:
+    """Not checked, and why."""
+    return Result("SKIP", found, "", with_group(check, group))
+
+
+def with_group(check: str, group: str) -> str:
+    """The name of a check, with the group that it is about."""
+    return check if not group or check.endswith(f" {group}") else f"{check} {group}"
+
+
+def mentioned(value: Any) -> Any:
+    """A value as a text mentions it: some of several, and what is costly only then."""
+    value = value() if callable(value) else value
+    return some_of(value) if isinstance(value, (list, dict)) else value
 
 
 # The command line
 
 
-def subjects(node: Node, scope: str) -> list[tuple[Any, ...]]:
-    """What a check is called with."""
-    if scope == "engine":
-        return [(node, engine) for engine in node.engines]
-    return [(node, half) for half in node.halves] if scope == "half" else [(node,)]
-
-
-def results(node: Node, row: Check) -> Iterator[Result]:
-    """What a check has found on each of its subjects; it never ends this program."""
-    for about in subjects(node, row.scope):
-        name = f"{row.name} {about[1].name}" if row.scope == "half" else row.name
-        group = about[1].group if row.scope == "engine" else ""
-        try:
-            found = row.compare(*about) if row.needs(*about) else None
-        except PermissionError as error:
-            found = skip(f"{node.who()} can't read {error.filename}; run this with sudo")
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            found = skip(f"this could not be checked: {type(error).__name__}: {error}")
-        for one in found if isinstance(found, list) else [found] if found else []:
-            check = one.check or name
-            check = check if not group or check.endswith(f" {group}") else f"{check} {group}"
-            yield arrived(node, row, one._replace(check=check))
-
-
-def arrived(node: Node, row: Check, one: Result) -> Result:
-    """A result as it counts now: before the start, what comes later is no fault."""
-    later = one.later or row.later
-    if one.status == "FAIL" and later and node.options.before_start:
-        return one._replace(status="SKIP", found=f"not yet: {one.found}")
-    if one.status == "FAIL" and row.others and node.options.alone:
-        return one._replace(status="SKIP", found=f"not all nodes are installed yet: {one.found}")
-    return one._replace(later=later and one.status == "FAIL")
-
-
-def check_all(node: Node, names: Sequence[str] = ()) -> Iterator[Result]:
-    """The results of all checks, or of some."""
-    for row in CHECKS:
-        if not names or row.name in names:
-            yield from results(node, row)
-
-
-def check_ready(node: Node, group: str) -> Iterator[Result]:
-    """Whether an engine would find all that it needs; what can't be checked may be missing."""
-    node.engines = [engine for engine in node.engines if engine.group == group]
-    names = (
-        "files",
-        "secrets",
-        "docker",
-        "slurm",
-        "keys",
-        "image",
-        "venv",
-        "model",
-        "vocabularies",
-    )
-    found = list(check_all(node, (*names, "files-of-site")))
-    yield from found
-    if any(
-        one.status == "SKIP" for one in found if one.check.split()[0] not in ("files", "secrets")
-    ):
-        yield fail("not everything can be checked", "see what is skipped", "ready")
-
-
-def shown(one: Result) -> str:
-    """A result in a line."""
-    remedy = f". To do: {plain(one.do)}" if one.do else ""
-    return f"{one.status:4}  {one.check:17} {plain(one.found)}{remedy}"
+def plain(text: str) -> str:
+    """Text of other programs may contain anything: only printable ASCII gets into a line."""
+    return re.sub(r"[^ -~]", "?", text)
 
 
 def counts(found: Sequence[Result]) -> dict[str, int]:
@@ -2730,19 +1130,12 @@ def counts(found: Sequence[Result]) -> dict[str, int]:
 def as_json(node: Node, found: Sequence[Result]) -> str:
     """The results as one object."""
     number = {status.lower(): count for status, count in counts(found).items()}
-    checks = [
-        {
-            "check": one.check,
-            "status": one.status,
-            "found": plain(one.found),
-            "do": plain(one.do),
-            "later": one.later,
-        }
-        for one in found
-    ]
-    return json.dumps(
-        {"site": node.facts.one("SITE"), "node": node.name, **number, "checks": checks}, indent=2
-    )
+    named = ("check", "status", "found", "do", "later")
+    checks = [{name: getattr(one, name) for name in named} for one in found]
+    for one in checks:
+        one |= {name: plain(one[name]) for name in ("found", "do")}
+    about = {"site": node.facts.one("SITE"), "node": node.name, **number}
+    return json.dumps({**about, "checks": checks}, indent=2)
 
 
 def write_metrics(path: Path, found: Sequence[Result]) -> None:
@@ -2762,21 +1155,23 @@ def write_metrics(path: Path, found: Sequence[Result]) -> None:
     new.replace(path)
 
 
-def usage() -> int:
-    """Say how it is called."""
-    for line in re.findall(r"^    (\./verify.*)$", __doc__ or "", re.MULTILINE):
-        print(f"usage: {line}", file=sys.stderr)
-    return 2
+def report(node: Node, results: Iterable[Result]) -> int:
+    """Print the results as they come, and the exit status."""
+    options, found = node.options, list[Result]()
+    for one in results:
+        found.append(one)
+        if not options.json:
+            remedy = f". To do: {plain(one.do)}" if one.do else ""
+            print(f"{one.status:4}  {one.check:17} {plain(one.found)}{remedy}", flush=True)
+    number = counts(found)
+    if options.metrics:
+        write_metrics(Path(options.metrics), found)
+    summary = ", ".join(f"{number[status]} {status}" for status in number)
+    print(as_json(node, found) if options.json else f"{node.name}: {summary}")
+    return 1 if number["FAIL"] else 0
 
 
-def list_checks() -> int:
-    """Print the table."""
-    for row in CHECKS:
-        print(f"{row.name:17} {(row.compare.__doc__ or '').partition(chr(10))[0]}")
-    return 0
-
-
-FLAGS = ("json", "peers", "bandwidth", "deep", "before_start", "alone")
+FLAGS = ("--json", "--peers", "--bandwidth", "--deep", "--before-start", "--alone")
 
 
 def parsed(words: Sequence[str]) -> tuple[Options, str, str] | None:
@@ -2785,7 +1180,7 @@ def parsed(words: Sequence[str]) -> tuple[Options, str, str] | None:
     only, rest = ("", ""), list(words)
     while rest:
         word = rest.pop(0)
-        if word.startswith("--") and word[2:].replace("-", "_") in FLAGS:
+        if word in FLAGS:
             given[word[2:].replace("-", "_")] = True
         elif word == "--metrics" and rest:
             given["metrics"] = rest.pop(0)
@@ -2805,44 +1200,26 @@ def serves(node: Node, group: str) -> bool:
     return active and (not engine.url or engine.serves())
 
 
-def report(node: Node, results: Iterable[Result]) -> int:
-    """Print the results as they come, and the exit status."""
-    options, found = node.options, []
-    for one in results:
-        found.append(one)
-        if not options.json:
-            print(shown(one), flush=True)
-    number = counts(found)
-    if options.metrics:
-        write_metrics(Path(options.metrics), found)
-    if options.json:
-        print(as_json(node, found))
-    else:
-        print(f"{node.name}: {number['OK']} OK, {number['FAIL']} FAIL, {number['SKIP']} SKIP")
-    return 1 if number["FAIL"] else 0
-
-
 def main(words: list[str]) -> int:
     """Do what was asked for; the exit status."""
-    if words[:1] == ["--describe"] and len(words) == 4:
-        print(describe(ask, Path("/"), *words[1:]))
+    options, only, group = parsed(words) or (Options(), "usage", "")
+    node = Node(HERE, options)
+    if only == "--list":
+        print("\n".join(f"{row.name:17} {row.compares}" for row in CHECKS))
         return 0
-    called = parsed(words)
-    if called and called[1] == "--list":
-        return list_checks()
-    node = Node(Path(__file__).resolve().parent, called[0] if called else Options())
-    if called and not node.name:
+    if only != "usage" and not node.name:
         missing = f"there is no {node.here}/etc/sparkgen/node.env"
         print(f"{missing}; copy this node's folder of the bundle here again", file=sys.stderr)
         return 2
-    if not called or (called[2] or "") not in ("", *node.groups):
-        return usage()
-    _, only, group = called
+    if only == "usage" or group not in ("", *node.groups):
+        for line in re.findall(r"(?m)^    (\./verify.*)$", __doc__ or ""):
+            print(f"usage: {line}", file=sys.stderr)
+        return 2
     if only == "--bandwidth-server":
-        return serve_bandwidth(node)
+        return node.serve_bandwidth()
     if only == "--serves":
         return 0 if serves(node, group) else 1
-    return report(node, check_ready(node, group) if only else check_all(node))
+    return report(node, node.check_ready(group) if only else node.check_all())
 
 
 if __name__ == "__main__":

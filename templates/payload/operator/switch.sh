@@ -17,9 +17,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 # The values of a fact, one per line.
 fact() { sed -n "s/^$1=//p" operator/site.env; }
 
+# shellcheck disable=SC2034 # reasons.sh reads them
+site=$(fact SITE) work=$(mktemp -d /tmp/sparkgen.XXXXXX) || exit
+touch "$work/errors" "$work/said"
+trap 'rm -rf "$work"' EXIT
+# shellcheck source=/dev/null
+. operator/reasons.sh
+
 unit() { echo "sparkgen-engine-$1"; }
 
-on() { ssh -F operator/ssh_config "$@" </dev/null; } # NODE COMMAND
+on() { reach "$1" ssh -F operator/ssh_config "$@" </dev/null; } # NODE COMMAND
 
 # With the password entered at the start, so that stopping what failed needs no one at the keyboard.
 as_root() { # NODE COMMAND
@@ -28,7 +35,7 @@ as_root() { # NODE COMMAND
     [[ $node != "$1" ]] || break
     index=$((index + 1))
   done
-  printf '%s\n' "${passwords[index]-}" | ssh -F operator/ssh_config "$1" "sudo -S -p '' sh -c '$2'"
+  reach "$1" ssh -F operator/ssh_config "$1" "sudo -S -p '' sh -c '$2'" < <(printf '%s\n' "${passwords[index]-}")
 }
 
 # Makes sure that sudo works on all nodes; a password is asked for here, and stays in this process.
