@@ -163,7 +163,9 @@ def test_image_in_no_registry(site: Path, tmp_path: Path, sparkgen: Command) -> 
     assert after != before
     site.write_text(after)
     found = data(sparkgen, tmp_path)
-    assert order(found)[0] == "build and load the image first: vllm-of-ours:v0.33.0: spark1 spark2"
+    assert order(found)[0] == (
+        "build and load the image first, as README.md says: vllm-of-ours:v0.33.0: spark1 spark2"
+    )
     facts = tmp_path / "out/lab/spark1/etc/sparkgen/node.env"
     assert "IMAGE_IS_BUILT=" not in facts.read_text()
     assert sparkgen("build", "sites/lab.yaml", "--force", cwd=tmp_path).code == 0

@@ -203,8 +203,8 @@ CHANGES = {
         ["nodes.spark2: called anna now"],
         {"spark1": "engine restart", "anna": "called spark2 until now: engine restart"},
         [
-            "copy the folder (operator/deploy.sh --set-hostname --run anna): anna",
             "copy the folder (operator/deploy.sh --run spark1): spark1",
+            "copy the folder (operator/deploy.sh --set-hostname --run anna): anna",
             "stop the engine, the head first: spark1 anna",
             "install.sh --set-hostname --apply: anna",
             "install.sh --apply: spark1",

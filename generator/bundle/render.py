@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from generator.activation import NOTHING, RESTART
+from generator.activation import NOTHING, RESTART, Activation
 from generator.bundle.access import fetched, forwards, images, logins
 from generator.bundle.diagram.layout import layout
 from generator.bundle.diagram.memory import picture
@@ -214,16 +214,18 @@ def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
                 activation = RESTART if is_read else entry.activation
                 text = _text(entry, part, member, known)
                 own.append(File(f"{node.name}/{path}", text, entry.mode, activation))
-        carried = {file.path: file for member in members for file in member.carried}
-        carried |= {file.path: file for job, _ in site.jobs_of(node.name) for file in job.carried}
-        own += [_carried(node, file) for file in carried.values()]
+        jobs = (file for job, _ in site.jobs_of(node.name) for file in job.carried)
+        carried = {file.path: _carried(node, file, NOTHING) for file in jobs}
+        engines = (file for member in members for file in member.carried)
+        carried |= {file.path: _carried(node, file, RESTART) for file in engines}
+        own += carried.values()
         yield from own
         yield File(f"{node.name}/{CHECKSUMS}", checksums(own), 0o644, NOTHING)
 
 
-def _carried(node: Node, file: CarriedFile) -> File:
+def _carried(node: Node, file: CarriedFile, activation: Activation) -> File:
     mode = 0o755 if file.is_executable else 0o644
-    return File(f"{node.name}{file.path}", decoded(file.data), mode, RESTART)
+    return File(f"{node.name}{file.path}", decoded(file.data), mode, activation)
 
 
 def _operator_file(entry: OperatorEntry, site: Site) -> File:

@@ -9,17 +9,7 @@ from typing import Any
 
 from generator.operation import conditions as must
 from generator.operation.conditions import NO_FOLDER, Condition
-from generator.operation.state import (
-    PROXY,
-    Cable,
-    Cluster,
-    Door,
-    Engine,
-    Folder,
-    Need,
-    Node,
-    Program,
-)
+from generator.operation.state import PROXY, Cable, Cluster, Engine, Folder, Need, Node, Program
 from generator.records import record, replace
 
 Effect = Callable[[Cluster], Cluster]
@@ -184,7 +174,7 @@ def stop(
     node: str,
     engine: Engine,
     keeps: frozenset[str],
-    opens: Sequence[Door] = (),
+    opens: Sequence[Condition] = (),
     proxy: str = "",
     *,
     again: bool = False,
@@ -210,7 +200,7 @@ def stop(
         tuple(needs),
         then,
         engine.stop_seconds,
-        (must.answer_elsewhere(engine, keeps), must.are_open(opens)),
+        (must.answer_elsewhere(engine, keeps), *opens),
         then,
         lambda now: (
             engine.unit not in now.nodes[node].running or (again and now.nodes[node].is_measured)
@@ -224,14 +214,14 @@ def undo_script(node: str, program: Program) -> Action:
     return Action((9,), title, node, (must.is_on(node),), then, SERVICE_SECONDS)
 
 
-def uninstall(node: str, opens: Sequence[Door]) -> Action:
+def uninstall(node: str, opens: Sequence[Condition]) -> Action:
     """Take a bundle off a node; `opens` are the doors that open first if one closes here."""
 
     def then(now: Cluster) -> Cluster:
         off = _stop_all(now, node)
         return _with(off, node, installed=None, links="", is_checked=True, is_measured=True)
 
-    needs, spares = (must.is_on(node), must.is_idle(node)), (must.are_open(opens),)
+    needs, spares = (must.is_on(node), must.is_idle(node)), (*opens,)
     return Action((10,), "install.sh --uninstall", node, needs, then, INSTALL_SECONDS, spares, then)
 
 
@@ -291,7 +281,7 @@ def install(
     folder: Folder,
     ends: Sequence[str],
     plugs: Sequence[tuple[Cable, str]],
-    opens: Sequence[Door],
+    opens: Sequence[Condition],
     *,
     renames: bool,
     confirms: bool,
@@ -326,7 +316,7 @@ def install(
         must.are_in(ends),
         *(must.is_in(cable, end) for cable, end in plugs),
     )
-    title, spares = f"install.sh {option}--apply{more}", (must.are_open(opens),)
+    title, spares = f"install.sh {option}--apply{more}", (*opens,)
     return Action((16,), title, node, needs, then, INSTALL_SECONDS, spares, until)
 
 

@@ -1,9 +1,9 @@
 """What clients have to be told: addresses, keys and names that change."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from generator.diagnostics import listed
+from generator.operation.firewall import lets_in
 from generator.operation.needed import Change
 from generator.operation.outcome import Outcome
 from generator.operation.reading import GATEWAY
@@ -17,7 +17,7 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
     before, after = change.before, change.after
     if not before.doors:
         return
-    yield from _gone(before.doors, after)
+    yield from _gone(before, after)
     yield from _keys(before.doors, after.doors)
     if _has_litellm(before) and after.doors and not _has_litellm(after):
         yield (
@@ -26,7 +26,7 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
         )
     for name in outcome.lost:
         engines = [e for e in before.engines if name in e.names and e.is_active]
-        new = [after.by_group.get(engine.group) for engine in engines]
+        new = [change.switched.get(e.group) or after.by_group.get(e.group) for e in engines]
         now = dict.fromkeys(n for e in new if e and e.is_active for n in e.names)
         instead = f": what did answers to {listed(list(now), 'and')}" if now else ""
         yield f"nobody answers to {name} any more{instead}"
@@ -36,15 +36,15 @@ def _has_litellm(bundle: Desired) -> bool:
     return any(GATEWAY in door.units for door in bundle.doors)
 
 
-def _gone(before: Sequence[Door], after: Desired) -> Iterator[str]:
+def _gone(before: Desired, after: Desired) -> Iterator[str]:
     """The addresses that nothing answers at any more, and where the same names are answered."""
     urls = {door.url for door in after.doors} | {*_open(after)}
     answered: dict[str, dict[str, None]] = {}
-    for door in before:
-        answered.setdefault(door.url, {}).update(dict.fromkeys(door.names))
+    for door in before.doors:
+        answered.setdefault(door.url, {}).update(dict.fromkeys(_names(before, door)))
     for url, names in answered.items():
         if url not in urls and not url.startswith(_LOOPBACK):
-            where = _places(names, after.doors)
+            where = _places(names, after)
             moved = ", ".join(f"{listed(own, 'and')} at {place}" for place, own in where.items())
             yield f"nothing answers at {url} any more{f': {moved}' if moved else ''}"
 
@@ -52,19 +52,21 @@ def _gone(before: Sequence[Door], after: Desired) -> Iterator[str]:
 def _open(bundle: Desired) -> Iterator[str]:
     """The addresses of engines that no firewall closes, whether or not they are for clients."""
     for engine in bundle.engines:
-        firewall = bundle.folders[engine.nodes[0]].programs.get("firewall")
-        rules = "".join(firewall.reads.values()) if firewall else ""
-        port = engine.url.rpartition(":")[2]
-        is_allowed = re.search(rf"allow (from \S+/\d+ to any port )?{port}\b", rules)
-        if not firewall or is_allowed:
+        node = bundle.folders[engine.nodes[0]]
+        if lets_in(node.programs, engine.url.rpartition(":")[2]):
             yield engine.url
 
 
-def _places(names: Iterable[str], doors: Sequence[Door]) -> Mapping[str, list[str]]:
+def _names(bundle: Desired, door: Door) -> Sequence[str]:
+    """The names at a door; those of its engines if they wait for their turn."""
+    return door.names or [n for group in door.groups for n in bundle.by_group[group].names]
+
+
+def _places(names: Iterable[str], after: Desired) -> Mapping[str, list[str]]:
     """The names by the addresses at which they are answered."""
     found: dict[str, list[str]] = {}
     for name in names:
-        urls = dict.fromkeys(door.url for door in doors if name in door.names)
+        urls = dict.fromkeys(door.url for door in after.doors if name in _names(after, door))
         if urls:
             found.setdefault(" and ".join(urls), []).append(name)
     return found

@@ -1,13 +1,15 @@
 """What must hold before something is done to a cluster; each condition says what does not."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Concatenate, ParamSpec
 
+from generator.operation.firewall import lets_in
 from generator.operation.meaning import same
 from generator.operation.state import (
     PROXY,
     Cable,
     Cluster,
+    Desired,
     Door,
     Engine,
     Folder,
@@ -235,12 +237,31 @@ def answer_elsewhere(now: Cluster, engine: Engine, names: frozenset[str]) -> str
     return ", ".join(sorted((names & {*engine.names}) - answered))
 
 
+def is_answered(now: Cluster, bundle: Desired, door: Door, known: Engine) -> bool:
+    """Whether an engine that runs is found through a door as a bundle has it."""
+    engine, node = now.serving.get(known.group), now.nodes.get(door.node)
+    if engine is None or (engine.url, engine.names) != (known.url, known.names):
+        return False
+    if node is None or known.group in now.drained:
+        return False
+    programs, port = bundle.folders[door.node].programs, known.url.rpartition(":")[2]
+    head = now.nodes[engine.nodes[0]]
+    return (
+        all(programs[unit].is_like(node.running.get(unit)) for unit in door.units)
+        and ("://127." in door.url or lets_in(node.running, door.url.rpartition(":")[2]))
+        and (head is node or lets_in(head.running, port, node.address))
+    )
+
+
 @condition
-def are_open(now: Cluster, doors: Sequence[Door]) -> str:
-    """What replaces a door that closes runs."""
-    running = {name: node.running.keys() for name, node in now.nodes.items()}
-    shut = (door.url for door in doors if not {*door.units} <= {*running.get(door.node, ())})
-    return ", ".join(shut)
+def are_open(now: Cluster, bundle: Desired, names: Collection[str]) -> str:
+    """What replaces a door that closes runs, and answers to what is served of these names."""
+    running = {(name, unit) for name, node in now.nodes.items() for unit in node.running}
+    shut = [d.url for d in bundle.doors if not {(d.node, unit) for unit in d.units} <= running]
+    found = [(door, bundle.by_group[group]) for door in bundle.doors for group in door.groups]
+    open_to = {n for door, e in found if is_answered(now, bundle, door, e) for n in e.names}
+    served = {name for engine in now.serving.values() for name in engine.names}
+    return ", ".join([*shut, *sorted((served & {*names}) - open_to)])
 
 
 def engines_on(now: Cluster, name: str) -> list[Program]:

@@ -7,12 +7,11 @@ from generator.bundle.escaping import sh
 from generator.bundle.plan import activations
 from generator.operation import actions as do
 from generator.operation.actions import Action
-from generator.operation.conditions import has_links, is_guarded
+from generator.operation.conditions import Condition, are_open, has_links, is_guarded
 from generator.operation.state import (
     Cable,
     Cluster,
     Desired,
-    Door,
     Engine,
     Folder,
     Need,
@@ -212,11 +211,14 @@ class Change:
         staying = (e for e in self.after.engines if e.is_active and e.group not in changed)
         return held(self.stopping, self.starting, staying)
 
-    def opens(self, name: str) -> tuple[Door, ...]:
-        """The doors that replace one that closes on a node."""
-        new = [door for door in self.after.doors if door.units]
-        closes = any(door.units and door.node == name for door in self.before.doors)
-        return tuple(new) if closes and all(door.node != name for door in new) else ()
+    def opens(self, name: str) -> tuple[Condition, ...]:
+        """That the doors are open which replace one that closes on a node."""
+        old, new = ({d.node for d in b.doors if d.units} for b in (self.before, self.after))
+        if name not in old - new:
+            return ()
+        down = {name for engine in self.stopping for name in engine.names} - self.held.names
+        names = {name for door in self.before.doors for name in door.names} - down
+        return (are_open(self.after, names),)
 
 
 def needed(change: Change) -> list[Action]:
@@ -279,6 +281,8 @@ def _title(change: Change, name: str, need: Need) -> str:
     match need.kind:
         case "model":
             return _download(change, name, need)
+        case "environment":
+            return f"install {need.name} into {sh(need.place)} first"
         case "vocabulary":
             path = sh(f"{need.place}/{need.name}")
             return f"fetch the vocabulary first: curl --create-dirs -L -o {path} {sh(need.source)}"
@@ -291,7 +295,7 @@ def _title(change: Change, name: str, need: Need) -> str:
 
 _WORDS = {
     "image": "fetch the image first: docker pull {}",
-    "built image": "build and load the image first: {}",
+    "built image": "build and load the image first, as README.md says: {}",
     "folder": "copy the model first: {}",
     "file": "put the engine's file there first: {}",
     "secret": "write SECRETS into /etc/sparkgen/secrets.env",
@@ -309,13 +313,22 @@ def _download(change: Change, name: str, need: Need) -> str:
 
 
 def _copies(change: Change) -> Iterator[Action]:
-    """The copies of folders; a renamed node accepts its own only if it may take the new name."""
+    """The copies of folders; a renamed node accepts its own only if it may take the new name.
+
+    Nodes are named if the command does not reach all of them yet, or not as they are called.
+    """
     names = [name for name in change.start_order if name in change.touched]
     renamed = [name for name in names if change.hosts.get(name, name) != name]
-    for name in names:
+    late = [
+        action.node
+        for action in _by_hand(change)
+        if action.node in change.now.nodes and action.unmet(change.now)
+    ]
+    for name in (*(each for each in names if each not in renamed), *renamed):
         option = "--set-hostname " if name in renamed else ""
-        among = [each for each in names if (each in renamed) is bool(option)]
-        words = "".join(f" {each}" for each in among) if renamed else ""
+        alike = [n for n in names if (n in renamed) is bool(option) and n not in late]
+        among = [name] if name in late else alike
+        words = "".join(f" {each}" for each in among) if renamed or late else ""
         yield do.copy(name, change.after.folders[name], option, words)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from generator.operation.conditions import is_answered
 from generator.operation.needed import Change
 from generator.operation.plan import Moment
 from generator.operation.state import Cluster, Desired, Door, Engine
@@ -115,14 +116,18 @@ class View:
             name: frozenset(
                 (door.url, engine.group)
                 for bundle, door, engine in self._behind[name]
-                if _is_answered(now, bundle, door, engine)
+                if is_answered(now, bundle, door, engine)
             )
             for name in (self._behind if names is None else names)
         }
 
     def changed(self, before: Cluster, after: Cluster, node: str) -> Iterable[str]:
         """The names to which something else may answer now."""
-        if node in self._nodes or before.drained.keys() != after.drained.keys():
+        old, new = (
+            each.nodes[node].running if node in each.nodes else {} for each in (before, after)
+        )
+        is_same = old.get("firewall") is new.get("firewall")
+        if node in self._nodes or not is_same or before.drained.keys() != after.drained.keys():
             return self._behind
         if before.serving is after.serving:
             return ()
@@ -140,20 +145,6 @@ def successors(change: Change) -> Iterator[tuple[str, str]]:
         new = change.switched.get(engine.group) or change.after.by_group.get(engine.group)
         if new and new.is_active and engine.is_active:
             yield from ((name, new.names[0]) for name in engine.names if name not in after)
-
-
-def _is_answered(now: Cluster, bundle: Desired, door: Door, known: Engine) -> bool:
-    """Whether an engine that runs is found through a door as a bundle has it."""
-    engine = now.serving.get(known.group)
-    if engine is None or (engine.url, engine.names) != (known.url, known.names):
-        return False
-    if known.group in now.drained:
-        return False
-    node = now.nodes.get(door.node)
-    programs = bundle.folders[door.node].programs
-    return node is not None and all(
-        programs[unit].is_like(node.running.get(unit)) for unit in door.units
-    )
 
 
 def _steps(

@@ -64,30 +64,20 @@ def completed(old: Desired, known: Desired, *, is_same: bool) -> Desired:
 
     `is_same`: that is made of the same site, so that its engines needed the same.
     """
-    folders = {
-        name: _completed(folder, known.folders[name], is_same) if name in known.folders else folder
-        for name, folder in old.folders.items()
-    }
+    folders = {}
+    for name, folder in old.folders.items():
+        new = known.folders.get(name, folder)
+        programs = dict(folder.programs)
+        for unit in programs.keys() & new.programs.keys() if is_same else ():
+            asked = (need for need in new.programs[unit].needs if need.kind in _OF_SITE)
+            needs = programs[unit].needs.union(asked if programs[unit].is_engine else ())
+            programs[unit] = replace(programs[unit], needs=needs)
+        folders[name] = replace(folder, address=new.address, user=new.user, programs=programs)
     units = {(name, unit) for name, folder in folders.items() for unit in folder.programs}
-    engines = [e for e in known.engines if all((name, e.unit) in units for name in e.nodes)]
+    engines = [e for e in known.engines if {(name, e.unit) for name in e.nodes} <= units]
     groups = {engine.group for engine in engines}
-    doors = (d for d in known.doors if {*d.groups} <= groups and d.node in folders)
-    own = tuple(d for d in doors if {(d.node, unit) for unit in d.units} <= units)
-    return replace(old, folders=folders, engines=tuple(engines), doors=own)
-
-
-def _completed(folder: Folder, known: Folder, is_same: bool) -> Folder:
-    programs = {
-        unit: replace(program, needs=program.needs | _of_site(known.programs[unit]))
-        if is_same and program.is_engine and unit in known.programs
-        else program
-        for unit, program in folder.programs.items()
-    }
-    return replace(folder, address=known.address, user=known.user, programs=programs)
-
-
-def _of_site(program: Program) -> frozenset[Need]:
-    return frozenset(need for need in program.needs if need.kind in _OF_SITE)
+    doors = tuple(door for door in known.doors if {*door.groups} <= groups and not door.units)
+    return replace(old, folders=folders, engines=tuple(engines), doors=doors)
 
 
 def unit_of(group: str) -> str:
@@ -175,6 +165,9 @@ def _needs(known: Facts, members: str) -> Iterator[Need]:
     for image in known.get("IMAGE", ()):
         inputs = _first(known, "IMAGE_BUILD")
         yield Need("built image", image, inputs) if is_built else Need("image", image)
+    for words in known.get("VENV", ()):
+        path, *release = words.rsplit(maxsplit=2)
+        yield Need("environment", " ".join(release), path)
     for words in known.get("MODEL", ()):
         _, name, *revision = words.split()
         if name.startswith("/"):

@@ -14,20 +14,23 @@ Reads = Mapping[str, str]
 # Of an engine that serves: its group. Of a cable: its two ends, such as `spark1:p0` and `rack:1`.
 Ends = tuple[str, str]
 
+# What is fetched, built, installed, written or copied.
+_Fetched = Literal["image", "model", "folder", "vocabulary", "file"]
+Kind = _Fetched | Literal["built image", "environment", "secret", "key", "kept"]
+
 
 @record
 class Need:
     """What a program needs on its node that no bundle contains.
 
-    `name` is an image, a repository of the hub, a path, or the name of a secret. `place` is the
-    folder that models and vocabularies are read from, or the checksum of what an image is built
-    from; `source` is the model's revision, or the vocabulary's URL. Keys between nodes are those of
-    all nodes in `place`; `kept` is what a service stores.
+    `name` is an image, a repository of the hub, an engine and its version, a path, or the name of a
+    secret. `place` is the folder that models and vocabularies are read from, or that an environment
+    is in, or the checksum of what an image is built from; `source` is the model's revision, or the
+    vocabulary's URL. Keys between nodes are those of all nodes in `place`; `kept` is what a service
+    stores.
     """
 
-    kind: Literal[
-        "image", "built image", "model", "folder", "vocabulary", "file", "secret", "key", "kept"
-    ]
+    kind: Kind
     name: str
     place: str = ""
     source: str = ""

@@ -67,11 +67,12 @@ def _values(site: Site, node: Node) -> dict[str, object]:
     return {"rules": rules(site, node)}
 
 
+_SET = "/opt/sparkgen/firewall.sh, then firewall.sh --confirm in a new session within 120 s"
 _ACTIVATION = Activation(
     "run firewall.sh",
     Effect.SERVICE,
-    step="/opt/sparkgen/firewall.sh",
-    first="/opt/sparkgen/firewall.sh",
+    step=_SET,
+    first=_SET,
     before="/opt/sparkgen/firewall.sh --remove",
     unit="firewall",
 )
