@@ -24,6 +24,7 @@ from generator.rules.nodes import Nodes, named
 from generator.rules.registry import Fault, rule
 from generator.services import GATEWAY, SERVICES
 from generator.sitefile.declaration import (
+    DeclaredCable,
     DeclaredGroup,
     DeclaredModel,
     Settings,
@@ -55,7 +56,9 @@ def duplicate_group(groups: Groups) -> Iterator[Fault]:
 
 
 @rule("SG241", unless="SG201 SG203")
-def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
+def node_of_a_group(
+    groups: Groups, nodes: Nodes, cabling: Sequence[DeclaredCable]
+) -> Iterator[Fault]:
     """A group names nodes of the site, each once."""
     names = [node.name for node in nodes]
     strangers: dict[str, list[KeyPath]] = {}
@@ -72,6 +75,7 @@ def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
                     proposals=removal(path),
                 )
     members = {name for group in _with_nodes(groups) for name in group.nodes}
+    cabled = {end.name for cable in cabling for end in cable.endpoints}
     for name, paths in strangers.items():
         free = [other for other in names if other not in members]
         near = all_nearest(name, free) or all_nearest(name, names)
@@ -82,6 +86,8 @@ def node_of_a_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
             did_you_mean(name, near) or f"the nodes are {named(names)}",
             related=tuple(Related("used again", path) for path in paths[1:]),
             proposals=tuple(tuple(Replace(path, one) for path in paths) for one in meant),
+            # The name of a node that nothing else confirms may be the wrong one.
+            unsafe=not cabled.issuperset(meant),
         )
 
 

@@ -215,6 +215,8 @@ def cut_by_comma(faults: Faults) -> Found:
                 first,
                 help=f"write '{before}: {meant}'",
                 proposals=((Rewrite(comma, sign),),),
+                # Two versions, or one.
+                unsafe="." in str(value_at(data, first)),
             )
             yield finding, (Remove(path), Replace(first, Plain(meant)))
 
