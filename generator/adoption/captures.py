@@ -233,6 +233,8 @@ def _records(text: Text) -> Iterator[tuple[str, Word]]:
             values = [json.loads(part) for part in re.findall(r'"(?:[^"\\]|\\.)*"|[^\s"]+', rest)]
         except ValueError:
             continue
+        if not values:
+            continue
         first = len(label) + 1 + rest.startswith('"')
         span = Span(number, first, number, max(len(line) - rest.endswith('"'), first + 1))
         value = ":".join(map(str, values[:2])) if label == "mount" else str(values[0])

@@ -61,7 +61,7 @@ def read(text: str) -> AddedCatalog:
     found = re.search(r"(?m)^of\t(.+)\t(.*)\t(.*)$", text)
     try:
         (version,) = covered(found[1] if found else "", text)
-        parse(found[1] if found else "", version, text)
+        tuple(parse(found[1] if found else "", version, text).flags())
     except (LookupError, ValueError):
         raise CatalogError("it is not of this version") from None
     if not found or found[1] not in names():

@@ -1,5 +1,6 @@
 """The flag catalogs by a program's name and version; they are read on first use."""
 
+import re
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -74,7 +75,9 @@ def catalog(program: str, version: str) -> FlagCatalog | None:
 
 @cache
 def _covered(program: str) -> tuple[str, ...]:
-    return covered(program, _text(program)) if _path(program).is_file() else ()
+    # Any text may stand where an editor's site names its engine.
+    is_name = re.fullmatch("[a-z.-]{1,40}", program) is not None
+    return covered(program, _text(program)) if is_name and _path(program).is_file() else ()
 
 
 @cache

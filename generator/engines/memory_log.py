@@ -2,7 +2,7 @@
 
 import re
 
-NUMBER = r"(-?[\d,]+(?:\.\d+)?)"
+NUMBER = r"(-?\d[\d,]*(?:\.\d+)?)"
 MIB = 1 / 1024
 
 

@@ -306,15 +306,15 @@ def _odd_blanks(text: str) -> Iterator[Finding]:
     """Odd spaces in a line's syntax, which are not spaces to YAML; in values they are allowed."""
     if text.isascii():
         return
-    blank, any_syntax = re.compile(_ODD_BLANK), re.compile(_SYNTAX)
+    blank, any_syntax = re.compile(f"{_ODD_BLANK}+"), re.compile(_SYNTAX)
     for number, line in enumerate(text.split("\n")):
         syntax = any_syntax.finditer(line) if blank.search(line) else ()
         for odd in (odd for part in syntax for odd in blank.finditer(line, *part.span())):
             span = Span(number, odd.start(), number, odd.end())
-            plain = "" if odd[0] in _NO_WIDTH else " "
+            plain = "".join("" if one in _NO_WIDTH else " " for one in odd[0])
             yield reading_error(
                 "SG012",
-                f"a character that only looks like a space, U+{ord(odd[0]):04X}",
+                f"a character that only looks like a space, U+{ord(odd[0][0]):04X}",
                 span=span,
                 help="write a plain space" if plain else "remove it",
                 proposals=((Rewrite(span, plain),),),

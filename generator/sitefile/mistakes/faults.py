@@ -92,6 +92,8 @@ class Faults:
 
     def _after(self, edit: Proposal) -> list[Fault] | None:
         rewrites = [one for one in edit if isinstance(one, Rewrite)]
+        if any(one.span.file for one in rewrites):
+            return None
         if rewrites:
             text = edited(self.lines, rewrites)
             document = source.read(self.document.name, text.encode())

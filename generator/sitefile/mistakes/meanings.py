@@ -175,6 +175,10 @@ _EACH_IN_A_GROUP = (
 )
 
 
+# A variable or a flag as an entry of a list.
+_ENTRY = re.compile(r"-{0,2}([\w.-]+)=(.*)|--([\w.-]+) +(\S+)")
+
+
 def mapping_of(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     """A list of `NAME=VALUE`, of single keys, or of names and values, as the mapping it is."""
     if not isinstance(value, list) or not value or "valuesrules" not in rules_at(path):
@@ -185,8 +189,8 @@ def mapping_of(path: KeyPath, value: Any) -> tuple[str, Data] | None:
             meant[str(entry["name"])] = entry["value"]
         elif isinstance(entry, dict) and len(entry) == 1:
             meant |= {str(key): item for key, item in entry.items()}
-        elif isinstance(entry, str) and (found := re.fullmatch(r"-{0,2}([\w.-]+)=(.*)", entry)):
-            meant[found[1]] = found[2]
+        elif isinstance(entry, str) and (found := _ENTRY.fullmatch(entry)):
+            meant[found[1] or found[3]] = found[2] or found[4] or ""
         else:
             return None
     if len(meant) != len(value) or not is_valid(path, meant):

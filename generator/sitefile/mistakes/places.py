@@ -53,7 +53,12 @@ def entry_without_dash(faults: Faults) -> Found:
         own = [f for f in faults.twice if f.path[:2] == entry]
         first = min((f.span for f in own if f.span), default=None)
         data = faults.data.get(str(entry[0]))
-        if first is None or not isinstance(data, list) or not isinstance(entry[1], int):
+        if (
+            first is None
+            or first.file
+            or not isinstance(data, list)
+            or not isinstance(entry[1], int)
+        ):
             continue
         line = faults.lines[first.line]
         key, before = line[first.column : first.end_column], line[: first.column]
