@@ -304,7 +304,8 @@ def run(one: Input, dice: random.Random) -> str:
     error = outcome.exception
     if error and not isinstance(error, SystemExit):
         return "".join(traceback.format_exception(error, limit=-3))
-    return f"SG901: {outcome.stderr[:300]}" if "SG901" in outcome.stderr else ""
+    _, sign, rest = outcome.stderr.partition("SG901")
+    return f"{sign}{rest[:300]}"
 
 
 def _edit(text: str, dice: random.Random) -> None:

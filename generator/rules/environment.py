@@ -132,7 +132,7 @@ def nonexistent_devices(engine: DeclaredEngine) -> Iterator[Fault]:
     names = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
     for variable in (each for name in names for each in engine.environment.of(name)):
         value = variable.value
-        if value != "0" and re.fullmatch(r"-?[0-9]+(,-?[0-9]+)*,?|none|void", value):
+        if value != "0" and re.match(r"[-0-9]|(none|void)$", value):
             yield Fault(
                 f"'{variable.name}: {value}', and a node has one GPU, device 0",
                 variable.path,
