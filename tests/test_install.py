@@ -1014,21 +1014,33 @@ def test_install_on_the_machine_itself(machine: Path) -> None:
     assert snapshot(machine) == before
 
 
+# A program that hangs once, at its first call with such arguments; WORD is what else happens then.
 HUNG = """\
-hang='[ "$1" != apply ] || [ -e "$CALLS.hung" ] || { touch "$CALLS.hung"; sleep 300; }'
-sed -i "2i$hang" "$(command -v netplan)"
+real=$(type -ap {program} | tail -n 1)
+here=$(dirname "$(command -v netplan)")/{program}
+[ -e "$here" ] || printf '%s\\n' '#!/bin/sh' "exec $real \\"\\$@\\"" >"$here"
+sed -i '2i case "$*" in {arguments}) [ -e "$CALLS.hung" ] || {{ touch "$CALLS.hung"; sleep 300; }} ;; esac' "$here"
+chmod +x "$here"
 $I --apply >/dev/null 2>&1 &
 until [ -e "$CALLS.hung" ]; do sleep 0.1; done
+{then}
 SECONDS=0
 /var/backups/sparkgen/0001-*/install.sh --rollback --force-links --overdue
 echo "$SECONDS s"
 """
 
 
-def test_change_that_hangs_is_undone_in_time(machine: Path) -> None:
+@pytest.mark.parametrize("then", [":", "kill -KILL $!"], ids=["alive", "killed"])
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [("netplan", "apply"), ("cp", "*part-of*"), ("sync", "*/0001-*"), ("systemctl", "daemon-reload")],
+)
+def test_change_that_hangs_is_undone_in_time(
+    program: str, arguments: str, then: str, machine: Path
+) -> None:
     """The timer ends it: nothing that it has started keeps the lock, or goes on."""
     before = snapshot(machine)
-    done = live(machine, HUNG)
+    done = live(machine, HUNG.format(program=program, arguments=arguments, then=then))
     assert done.status == 0, done.err
     assert "all is as it was before 0001-" in done.out
     assert int(done.out.split()[-2]) < 20

@@ -29,6 +29,7 @@ try() {
 # Several values of one name are lines.
 read_facts() { local line && while read -r line; do [[ $line != *=* ]] || facts[${line%%=*}]+=${facts[${line%%=*}]:+$'\n'}${line#*=}; done; }
 live() { [[ -z $root ]]; }
+settle() { sync --file-system "$1" {lock}>&-; }
 end() { # PROCESS
   local child && for child in $(pgrep --parent "$1"); do end "$child"; done
   kill -KILL "$1" 2>/dev/null || true
@@ -105,13 +106,13 @@ change() {
     sed -n 's/^\(net[^ ]*\) *=.*/\1/p' "/$sysctl" "$stage/$sysctl" 2>/dev/null | sort -u | xargs -r sysctl >"$new/sysctl" 2>/dev/null || true
   fi
   install --mode 0755 "${BASH_SOURCE[0]}" "$new/install.sh"
-  sync --file-system "$new"
+  settle "$new"
   mv --no-target-directory "$new" "$backup"
   open=$backup
   if [[ -n $unconfirmed ]]; then arm; fi
   if put "$@" && live; then activate "$@"; fi
   ((problems == 0)) || exit 2
-  sync --file-system "$backup"
+  settle "$backup"
   rm "$backup/unfinished"
   open=''
 }
@@ -141,7 +142,7 @@ undo() {
   fi
   printf '%s\n' "${folders[@]/#/"$root/"}" | sort -ru | xargs --delimiter='\n' rmdir 2>/dev/null || true
   if ((problems)); then
-    echo "install.sh: the rest is as it was before; mend this, then again: install.sh --$action" >&2
+    echo "install.sh: the rest is as it was before; mend this, then again: install.sh --${action/apply/rollback}" >&2
     return 1
   fi
   for from in "$@"; do mv --no-target-directory "$from" "$from.undone"; done
@@ -227,7 +228,7 @@ arm() {
   printf '%s\n' '[Service]' Type=oneshot "ExecStart=${rollback[*]}" >"$undo.service"
   printf '%s\n' '[Timer]' "OnActiveSec=$seconds" AccuracySec=1s >"$undo.timer"
   ln -sf "$undo.timer" "$wants/"
-  sync --file-system "$undo.timer"
+  settle "$undo.timer"
   try systemd-run --quiet --collect --unit=sparkgen-undo --on-active="$seconds" --timer-property=AccuracySec=1s "${rollback[@]}"
 }
 armed() { there "$undo.timer"; }
@@ -303,12 +304,16 @@ if [[ $action != check ]]; then
   ((refused == 0)) || exit 2
   install --directory --mode 0700 "$backups"
   exec {lock}<"$backups"
-  # The timer's rollback ends a change that has not come to its end: nobody would start it a second time.
+  # The timer's rollback ends whoever holds the lock: nobody would start it a second time. What the kernel does not let
+  # die yet, such as a sync of a disk that does not answer, does nothing more when it returns.
   if [[ -n $overdue ]] && ! flock --timeout 2 "$lock"; then
-    while read -r process; do end "$process"; done < <(cat "$backups"/*/unfinished)
+    mapfile -t holders < <(find /proc/[0-9]*/fd -lname "$backups" -printf '%h\n' 2>/dev/null {lock}>&-)
+    for process in "${holders[@]//[!0-9]/}"; do [[ $process == "$$" ]] || end "$process"; done
+    flock --timeout 10 "$lock" || true
+  elif [[ -z $overdue ]]; then
+    flock --timeout "$(if [[ $action == rollback ]]; then echo 300; else echo 0; fi)" "$lock" ||
+      die "another install.sh is at work: try again when it is through"
   fi
-  flock --timeout "$(if [[ $action == rollback ]]; then echo 300; else echo 0; fi)" "$lock" ||
-    die "another install.sh is at work: try again when it is through"
 fi
 for backup in "$backups"/[0-9]*; do
   if [[ ! -e $backup/paths ]]; then echo "$backup is not from install.sh, and is left alone" >&2 && continue; fi
