@@ -14,7 +14,7 @@ import pytest
 import yaml
 from bundles import BUNDLES, NODES, Bundle, NodeFolder, composed_services
 from conftest import Command
-from programs import require, require_root
+from programs import program, require, require_root
 from stand_ins import StandIns
 from waiting import PATIENCE
 
@@ -790,6 +790,25 @@ def test_models_are_fetched_once_and_copied(
     assert done.stdout.count(": OK\n") == len(others) - 1
 
 
+def test_node_that_does_not_answer_keeps_no_other_waiting(
+    fetching: tuple[StandIns, NodeFolder, tuple[str, ...]],
+) -> None:
+    """It is one line. rsync before 3.2.3, on either side, makes no folders itself."""
+    stand_ins, folder, run = fetching
+    gone, *others = (peer.address for peer in folder.node.interfaces[0].peers)
+    says = f"ssh: connect to host {gone} port 22: No route to host"
+    lost = f'[[ "$*" != *{gone}* ]] || {{ echo "{says}" >&2; exit 255; }}\n'
+    shebang, rest = _SSH.split("\n", 1)
+    stand_ins.add("ssh", f"{shebang}\n{lost}{rest}")
+    old = '[[ "$*" != *--mkpath* ]] || { echo "rsync: --mkpath: unknown option" >&2; exit 1; }\n'
+    stand_ins.add("rsync", f'#!/bin/bash\n{old}exec {program("rsync")} "$@"\n')
+    done = stand_ins.run(*run)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [f"nvidia@{other}: {MODEL}: OK" for other in others]
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"nvidia@{gone}: vocabularies: {says}; see ssh nvidia@{gone} df")
+
+
 def test_small_files_are_fetched_and_copied_without_weights(
     fetching: tuple[StandIns, NodeFolder, tuple[str, ...]], tmp_path: Path
 ) -> None:
@@ -825,8 +844,8 @@ def test_models_of_each_group_are_fetched_on_its_head(tmp_path: Path, sparkgen: 
         scratch = tmp_path / f"{name}-{len(argv)}"
         scratch.mkdir()
         stand_ins = StandIns(scratch)
-        for program, text in (("hf", _HF), ("ssh", _SSH), ("curl", _CURL)):
-            stand_ins.add(program, text)
+        for stand_in, text in (("hf", _HF), ("ssh", _SSH), ("curl", _CURL)):
+            stand_ins.add(stand_in, text)
         stand_ins.env |= {"PEERS": str(stand_ins.calls / "peers"), "SHARED": ""}
         folder = stand_ins.calls / "node"
         shutil.copytree(bundle / name, folder)

@@ -278,6 +278,7 @@ refused=0 problems=0 overdue='' open='' new='' number=0 different='' job='' batc
 changed=() history=() paths=() recorded=() unread=() suspects=() immutable=''
 declare -A origin=() kind=() digest=() facts=()
 exec {lock}</dev/null
+[[ -n $(stat --printf %a / 2>/dev/null) ]] || die "$(command -v stat) is not GNU's: put /usr/bin first in PATH"
 # The copy in a backup only goes back.
 # shellcheck source=/dev/null
 if [[ -e $bundle/conditions.sh ]]; then . "$bundle/conditions.sh"; fi

@@ -165,23 +165,44 @@ while read -r sum file _; do
   fi
 done < <(fact VOCABULARY)
 
+# rsync there, for a folder that may be missing: rsync makes it itself only since 3.2.3.
+into() { echo "mkdir -p '$1' && rsync"; }
+
 copy() { # OPTION...; what is there with the right size and time is not read again, unless with --checksum
-  rsync --archive --copy-unsafe-links --mkpath --partial --exclude '*.incomplete' ${small:+"--max-size=$largest"} "$@" "$here/" "$login:$target/" </dev/null
+  rsync --archive --copy-unsafe-links --partial ${progress:+--info=progress2} --rsync-path="$(into "$target")" --exclude '*.incomplete' ${small:+"--max-size=$largest"} "$@" "$here/" "$login:$target/" </dev/null
 }
 compare() { ssh -- "$login" "cd '$target' && sha256sum --check --strict --quiet -" <"$work/$index"; }
+# What ssh or rsync said first is the cause.
+cause() { echo "$(sed '/^ *$/d' "$work/errors" | head -n 1); see ssh $login df, then run models.sh again: what has arrived is kept"; }
+# What is there may only look the same, and connections break: it is copied with checksums then, at most twice.
+send() {
+  local way
+  for way in '' --checksum --checksum; do
+    if copy ${way:+"$way"} 2>"$work/errors"; then
+      if compare >"$work/errors" 2>&1; then return; fi
+      why="differs although it was copied twice; see that node's disk and kernel log"
+    else
+      why=$(cause)
+    fi
+  done
+  return 1
+}
 
-failed=0
+# On a terminal, rsync tells rate and time left, as hf does.
+failed=0 progress=$([[ ! -t 1 ]] || echo yes)
 while read -r login there; do
   # Next to the hub, as here.
-  [[ ! $vocabularies ]] || rsync --archive --mkpath "$vocabularies/" "$login:${there%/*}/tiktoken/" </dev/null
+  if [[ $vocabularies ]] && ! rsync --archive --rsync-path="$(into "${there%/*}/tiktoken")" "$vocabularies/" "$login:${there%/*}/tiktoken/" </dev/null 2>"$work/errors"; then
+    echo "$login: vocabularies: $(cause)" >&2
+    failed=1 && continue
+  fi
   for index in "${!sources[@]}"; do
     here=$(place "$hub" "${sources[index]}") target=$(place "$there" "${sources[index]}")
-    copy
-    if compare 2>/dev/null >&2 || { copy --checksum && compare; }; then
+    if send; then
       echo "$login: ${sources[index]}: OK"
     else
-      echo "$login: ${sources[index]}: differs although it was copied twice; see that node's disk and kernel log" >&2
-      failed=1
+      echo "$login: ${sources[index]}: $why" >&2
+      failed=1 && continue
     fi
     sed 's/^[0-9a-f]*  //' "$work/$index" | ssh -- "$login" "cd '$target' && $forget" || true
   done
