@@ -1019,7 +1019,8 @@ HUNG = """\
 real=$(type -ap {program} | tail -n 1)
 here=$(dirname "$(command -v netplan)")/{program}
 [ -e "$here" ] || printf '%s\\n' '#!/bin/sh' "exec $real \\"\\$@\\"" >"$here"
-sed -i '2i case "$*" in {arguments}) [ -e "$CALLS.hung" ] || {{ touch "$CALLS.hung"; sleep 300; }} ;; esac' "$here"
+test='[ -e "$CALLS.hung" ] || {{ touch "$CALLS.hung"; sleep 300; }}'
+sed -i "2i case \\"\\$*\\" in {arguments}) $test ;; esac" "$here"
 chmod +x "$here"
 $I --apply >/dev/null 2>&1 &
 until [ -e "$CALLS.hung" ]; do sleep 0.1; done
@@ -1032,15 +1033,20 @@ echo "$SECONDS s"
 
 @pytest.mark.parametrize("then", [":", "kill -KILL $!"], ids=["alive", "killed"])
 @pytest.mark.parametrize(
-    ("program", "arguments"),
-    [("netplan", "apply"), ("cp", "*part-of*"), ("sync", "*/0001-*"), ("systemctl", "daemon-reload")],
+    ("hung", "arguments"),
+    [
+        ("netplan", "apply"),
+        ("cp", "*part-of*"),
+        ("sync", "*/0001-*"),
+        ("systemctl", "daemon-reload"),
+    ],
 )
 def test_change_that_hangs_is_undone_in_time(
-    program: str, arguments: str, then: str, machine: Path
+    hung: str, arguments: str, then: str, machine: Path
 ) -> None:
     """The timer ends it: nothing that it has started keeps the lock, or goes on."""
     before = snapshot(machine)
-    done = live(machine, HUNG.format(program=program, arguments=arguments, then=then))
+    done = live(machine, HUNG.format(program=hung, arguments=arguments, then=then))
     assert done.status == 0, done.err
     assert "all is as it was before 0001-" in done.out
     assert int(done.out.split()[-2]) < 20
