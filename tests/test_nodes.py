@@ -17,7 +17,9 @@ from cluster.upgrade import carry_out, measured
 from conftest import Command
 from programs import program
 
-from generator.engines.llama_cpp import API_KEY
+from generator.catalogs.engines import ENGINE_TRAITS
+
+_KEY_VARIABLE = ENGINE_TRAITS["llama.cpp"].api_key
 
 SECONDS = 300
 IMAGE = """\
@@ -80,7 +82,7 @@ def check_container(pair: Pair) -> None:
     assert KEY not in json.dumps(container)
     shown = pair.head.run("docker", "top", ENGINE, "-eo", "pid,comm").stdout
     (process,) = (line.split()[0] for line in shown.splitlines() if line.endswith(" llama-server"))
-    assert f"{API_KEY}={KEY}\0" in pair.head.run("cat", f"/proc/{process}/environ").stdout
+    assert f"{_KEY_VARIABLE}={KEY}\0" in pair.head.run("cat", f"/proc/{process}/environ").stdout
     host = container["HostConfig"]
     assert host["LogConfig"] == {
         "Type": "local",

@@ -17,7 +17,6 @@ from generator.adoption.found import End, Ended, Found, FoundNode, Loss, Variabl
 from generator.adoption.items import closed
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Finding, KeyPath, Severity, Stage
-from generator.engines import ENGINES
 from generator.fabric.nccl import ROUTED_FROM
 from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import FABRIC_HALVES
@@ -397,7 +396,7 @@ def _control(
             return first, "fabric" if first.startswith(("enp1s0", "enP2p1s0")) else "management"
     addresses = {w.text.partition("/")[0]: i.name for i in head.interfaces for w in i.addresses}
     entry = command.entry("master-addr", "dist-init-addr") if command else None
-    own = ENGINES[command.engine].ADDRESS_VARIABLE if command else ""
+    own = ENGINE_TRAITS[command.engine].address_variable if command else ""
     for text in (values.get(own, ""), str(entry.value) if entry else ""):
         if name := addresses.get(text.partition(":")[0], ""):
             return name, "fabric" if name in FABRIC_HALVES else "management"

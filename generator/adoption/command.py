@@ -14,7 +14,6 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import FlagCatalog, Found
 from generator.diagnostics import Span
-from generator.engines import ENGINES
 from generator.records import record, replace
 from generator.settings.values import parsed
 
@@ -96,7 +95,7 @@ class Command:
         word = options.get("p", options.get("publish"))
         found = re.fullmatch(r"(?:[\d.]+:)?(\d+):(\d+)(?:/tcp)?", word.text) if word else None
         port = self.entry("port")
-        own = str(port.value) if port else str(ENGINES[self.engine].API_PORT)
+        own = str(port.value) if port else str(ENGINE_TRAITS[self.engine].api_port)
         if word and found and found[2] == own != found[1]:
             return replace(word, text=found[1])
         return None

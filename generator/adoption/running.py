@@ -8,7 +8,7 @@ from itertools import count
 from generator.adoption.captures import serves
 from generator.adoption.command import Command, find
 from generator.adoption.found import FoundNode
-from generator.engines import ENGINES
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.hardware import FABRIC_HALVES
 from generator.records import record, replace
 
@@ -93,7 +93,7 @@ def _port(command: Command) -> str:
     if published := command.published:
         return published.text
     entry = command.entry("port")
-    return str(entry.value if entry else ENGINES[command.engine].API_PORT)
+    return str(entry.value if entry else ENGINE_TRAITS[command.engine].api_port)
 
 
 def _is_taken(heads: Sequence[Engine], node: FoundNode, command: Command) -> bool:

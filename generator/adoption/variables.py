@@ -9,10 +9,10 @@ from generator.adoption.command import Command
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, End, Ended, Item, Variable
 from generator.catalogs.commands import version_variables
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.vocabularies import VARIABLE
 from generator.derive import environment
 from generator.diagnostics import KeyPath
-from generator.engines import ENGINES
 from generator.hardware import FABRIC_HALVES, HALVES, Half
 
 _INTERFACES = re.compile(
@@ -94,11 +94,10 @@ def _end(variable: Variable, cabling: Cabling, secrets: Collection[str]) -> Ende
 
 def _set_anyway() -> set[str]:
     """The variables that sparkgen sets, whatever the site says."""
-    modules = ENGINES.values()
     of_engines = (
         name
-        for module in modules
-        for name in (*module.CACHES, *module.VARIABLE_ORIGINS, *module.REPLACED_VARIABLES)
+        for traits in ENGINE_TRAITS.values()
+        for name in (*traits.caches, traits.address_variable, *traits.replaced_variables)
     )
     return {VARIABLE, *environment.CACHES, *of_engines}
 
@@ -153,7 +152,7 @@ def _secrets(draft: Draft, command: Command | None) -> set[str]:
     """Write the names of keys; the runbook says where their values belong."""
     if command is None:
         return set()
-    known = {"HF_TOKEN", "RAY_AUTH_TOKEN", ENGINES[command.engine].API_KEY or ""}
+    known = {"HF_TOKEN", "RAY_AUTH_TOKEN", ENGINE_TRAITS[command.engine].api_key or ""}
     listed = list(draft.get("engine", "secrets") or [])
     for variable in command.container.env:
         if variable.name in known and variable.value.text and variable.name not in listed:

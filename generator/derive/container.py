@@ -131,7 +131,7 @@ def _mounts(
         prepared = given_secrets(group)
         yield Mount(prepared, read_only=True, inside=GIVEN_SECRETS, is_secret=True)
     if _is_checked(rank, engine):
-        yield _generated(ENGINES[engine.name].HEALTH[-1])
+        yield _generated(ENGINE_TRAITS[engine.name].health[-1])
 
 
 def _handed_over(rank: Rank, engine: Engine) -> Words:
@@ -150,13 +150,13 @@ def _is_checked(rank: Rank, engine: Engine) -> bool:
 
 
 def _health(engine: Engine) -> Health:
-    module = ENGINES[engine.name]
-    needs_key = engine.key and not module.HEALTH_GENERATES
+    traits = ENGINE_TRAITS[engine.name]
+    needs_key = engine.key and not traits.health_generates
     return Health(
         url=engine.api.own_url,
         key=engine.key,
-        generates=module.HEALTH_GENERATES,
-        test=("CMD", *(("bash", SECRETS_SCRIPT) if needs_key else ()), *module.HEALTH),
+        generates=traits.health_generates,
+        test=("CMD", *(("bash", SECRETS_SCRIPT) if needs_key else ()), *traits.health),
         start_seconds=TIMES.load,
         # A dead rank is noticed within a minute: one interval and one probe without an answer. That
         # gives a busy engine as long as possible to return a single token.

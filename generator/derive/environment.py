@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.vocabularies import VARIABLE
 from generator.engines import ENGINES
 from generator.engines.offload import ORIGIN as OFFLOAD_ORIGIN
@@ -62,7 +63,7 @@ def engine_origins(engine: str) -> Mapping[str, Origin]:
     module = ENGINES[engine]
     stores = (KvOffload("/srv/kv", 1, 1, connector) for connector in module.OFFLOAD)
     return {
-        **dict.fromkeys(module.CACHES, _CACHED),
+        **dict.fromkeys(ENGINE_TRAITS[engine].caches, _CACHED),
         **{name: OFFLOAD_ORIGIN for store in stores for name in module.offload_variables(store)},
     }
 
@@ -115,7 +116,7 @@ def _folders(hub: str | None, engine: Engine, has_vocabularies: bool) -> Mapping
 
 def caches(engine: Engine) -> dict[str, str]:
     """The folders that the engine keeps across restarts, by the variable that names each."""
-    names = {**CACHES, **ENGINES[engine.name].CACHES}
+    names = {**CACHES, **ENGINE_TRAITS[engine.name].caches}
     return {variable: f"{ENGINE_CACHE}/{name}" for variable, name in names.items()}
 
 

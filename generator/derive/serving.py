@@ -63,7 +63,7 @@ def engine_of(
 ) -> Engine:
     """The engine with its defaults: launcher, ports, and where the API listens."""
     module, traits = ENGINES[declared.name], ENGINE_TRAITS[declared.name]
-    launcher = declared.launcher or module.LAUNCHERS[0]
+    launcher = declared.launcher or traits.launchers[0]
     defaults = module.default_ports(launcher, declared.parallel)
     listen, host = _listen(
         "local" if is_behind_proxy else declared.bind, nodes[0], control, interfaces
@@ -77,12 +77,12 @@ def engine_of(
         nccl=declared.nccl,
         launcher=launcher,
         api=Api(
-            listen, host, declared.port or module.API_PORT, _has_tls(declared, module.TLS_FLAGS)
+            listen, host, declared.port or traits.api_port, _has_tls(declared, traits.tls_flags)
         ),
         ports={name: declared.ports.get(name, port) for name, port in defaults.items()},
         parallel=declared.parallel,
         memory_utilization=declared.memory_utilization,
-        key=module.API_KEY if module.API_KEY in declared.secrets else None,
+        key=traits.api_key if traits.api_key in declared.secrets else None,
         work_metrics=traits.work_metrics,
         uses_nccl=traits.uses_nccl,
         secrets=declared.secrets,

@@ -13,7 +13,6 @@ from generator.engines.offload import Connectors
 from generator.engines.startup import Condition
 from generator.fit.assessment import Fit
 from generator.on_demand import OnDemand
-from generator.origin import Origin
 from generator.settings.environment import Environment
 from generator.settings.flags import EngineSettings
 from generator.site import Engine, Model, Rank, Words
@@ -27,25 +26,9 @@ if TYPE_CHECKING:
 class EngineModule(Protocol):
     """The interface of a module in this package.
 
-    The first launcher is the default. `API_KEY` names the variable from which the engine reads its
-    API's key, and `CACHES` has its own cache folders by variable. `HEALTH` is the program and the
-    generated script that check whether the head serves, and `HEALTH_GENERATES` the engine's own
-    endpoint for that, if it has one that generates a token. With `TLS_FLAGS` the API uses TLS.
-    `OFFLOAD` has the connectors that can keep the KV cache on disk. `VARIABLE_ORIGINS` has the
-    origins of those variables whose values come from the site file; `ADDRESS_VARIABLE` is the one
-    with the node's own address. An imported site gets `REPLACED_VARIABLES` in place of its own.
+    `OFFLOAD` has the connectors that can keep the KV cache on disk.
     """
 
-    LAUNCHERS: tuple[str, ...]
-    API_PORT: int
-    API_KEY: str | None
-    CACHES: Mapping[str, str]
-    HEALTH: Words
-    HEALTH_GENERATES: str | None
-    TLS_FLAGS: tuple[str, ...]
-    VARIABLE_ORIGINS: Mapping[str, Origin]
-    ADDRESS_VARIABLE: str
-    REPLACED_VARIABLES: Mapping[str, str]
     OFFLOAD: Connectors
 
     def conditions(self) -> tuple[Condition, ...]:

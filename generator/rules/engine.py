@@ -36,7 +36,7 @@ MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 @rule("SG602")
 def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
     """The launcher is one that the engine has."""
-    launchers = ENGINES[engine.name].LAUNCHERS
+    launchers = ENGINE_TRAITS[engine.name].launchers
     if engine.launcher and engine.launcher not in launchers:
         yield Fault(
             f"{ENGINE_TRAITS[engine.name].title} has no launcher '{engine.launcher}'",
@@ -174,7 +174,7 @@ def port_of_two_services(
 def unused_port(engine: DeclaredEngine) -> Iterator[Fault]:
     """Every port that the site states is opened by something."""
     module = ENGINES[engine.name]
-    launcher = engine.launcher or module.LAUNCHERS[0]
+    launcher = engine.launcher or ENGINE_TRAITS[engine.name].launchers[0]
     known = module.default_ports(launcher, engine.parallel)
     names = [name for name in engine.ports if name not in known]
     if names:

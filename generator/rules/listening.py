@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.engines import ENGINES
 from generator.services import SERVICES
 from generator.site import PORTS_OF_WORKERS
@@ -18,7 +19,7 @@ RAY_WORKERS = range(10002, 20000)
 def ports_of_engine(engine: DeclaredEngine, nodes: Sequence[str]) -> PortsOfNodes:
     """The ports that an engine uses on the nodes of its ranks."""
     module = ENGINES[engine.name]
-    api = engine.port or module.API_PORT
+    api = engine.port or ENGINE_TRAITS[engine.name].api_port
     head, *workers = nodes
     found = {node: dict[str, RequestedPort]() for node in nodes}
     defaults = module.default_ports(launcher(engine), engine.parallel)
@@ -34,7 +35,7 @@ def ports_of_engine(engine: DeclaredEngine, nodes: Sequence[str]) -> PortsOfNode
 
 def launcher(engine: DeclaredEngine) -> str:
     """The launcher that the site names, or else the engine's default."""
-    return engine.launcher or ENGINES[engine.name].LAUNCHERS[0]
+    return engine.launcher or ENGINE_TRAITS[engine.name].launchers[0]
 
 
 def has_ray_workers(engine: DeclaredEngine, number: int) -> bool:

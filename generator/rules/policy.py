@@ -7,8 +7,8 @@ the rules and before the waivers, so a site can't waive what its repository requ
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Finding, KeyPath, Severity, did_you_mean, has_errors
-from generator.engines import ENGINES
 from generator.records import record, replace
 from generator.rules.registry import RULES, documented
 from generator.site import Part, Site
@@ -109,7 +109,7 @@ def _parts(site: Site) -> Iterator[tuple[Part, KeyPath]]:
 
 def _api_key(site: Site) -> Iterator[Lack]:
     for part, place in _parts(site):
-        key = ENGINES[part.engine.name].API_KEY
+        key = ENGINE_TRAITS[part.engine.name].api_key
         if part.engine.key is None and part.engine.api.listen != "127.0.0.1":
             way = f"write 'secrets: [{key}]' under 'engine'" if key else "write 'bind: local'"
             yield "the API asks for no key", (*place, "engine"), way

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath, Related, removal
-from generator.engines import ENGINES
 from generator.fabric.addressing import Fabric
 from generator.rules.environment import derived_variables
 from generator.rules.registry import Fault, rule
@@ -103,5 +103,5 @@ def _engine(document: Document, path: KeyPath) -> Mapping[str, Any]:
 
 def _api_key(engine: Mapping[str, Any]) -> str:
     """The variable with the API's key; the engine section may be invalid."""
-    module = ENGINES.get(str(engine.get("name")))
-    return (module.API_KEY if module else None) or ""
+    traits = ENGINE_TRAITS.get(str(engine.get("name")))
+    return (traits.api_key if traits else None) or ""

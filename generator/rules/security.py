@@ -12,7 +12,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
 @rule("SG701", Severity.WARNING, unless="SG683")
 def open_api(engine: DeclaredEngine, takes_proxy: bool) -> Iterator[Fault]:
     """An API on all interfaces requires a key."""
-    key = ENGINES[engine.name].API_KEY
+    key = ENGINE_TRAITS[engine.name].api_key
     if engine.bind == "all" and key not in engine.secrets:
         proxy = "write 'proxy: true' in services in its place, or 'bind: management'"
         instead = proxy if takes_proxy else "write 'bind: management'"
@@ -31,7 +31,7 @@ def public_api(
     takes_proxy: bool,
 ) -> Iterator[Fault]:
     """An API on a public management network requires a key."""
-    management, key = nodes[0].management, ENGINES[engine.name].API_KEY
+    management, key = nodes[0].management, ENGINE_TRAITS[engine.name].api_key
     if engine.bind not in (None, "management") or not management or key in engine.secrets:
         return
     if is_behind_proxy:
@@ -54,15 +54,15 @@ def key_of_some_paths(
     takes_proxy: bool,
 ) -> Iterator[Fault]:
     """A key of vLLM protects only some of its paths; the proxy protects all of them."""
-    module = ENGINES[engine.name]
+    module, key = ENGINES[engine.name], ENGINE_TRAITS[engine.name].api_key
     is_local = engine.bind == "local" or not (engine.bind or nodes[0].management)
-    if is_local or is_behind_proxy or module.API_KEY not in engine.secrets:
+    if is_local or is_behind_proxy or key not in engine.secrets:
         return
     proxy = "write 'proxy: true' in services, or " if takes_proxy else ""
     if paths := module.open_paths(engine.version, engine.environment, engine.settings):
         yield Fault(
             f"the key does not protect {', '.join(paths)}",
-            ("engine", "secrets", engine.secrets.index(module.API_KEY)),
+            ("engine", "secrets", engine.secrets.index(key)),
             f"{proxy}allow only clients that you trust",
         )
 
@@ -70,7 +70,7 @@ def key_of_some_paths(
 @rule("SG705", unless="SG602")
 def hardened_login(engine: DeclaredEngine) -> Iterator[Fault]:
     """A hardened container is run by Docker, and nobody logs in to it."""
-    launcher = engine.launcher or ENGINES[engine.name].LAUNCHERS[0]
+    launcher = engine.launcher or ENGINE_TRAITS[engine.name].launchers[0]
     if engine.container.hardened and ENGINE_TRAITS[engine.name].needs_pmix:
         why = "sshd needs capabilities" if launcher == "mpi" else "pyxis starts the containers"
         yield Fault(

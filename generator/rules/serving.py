@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import (
     Add,
     KeyPath,
@@ -16,7 +17,6 @@ from generator.diagnostics import (
     removal,
     replacements,
 )
-from generator.engines import ENGINES
 from generator.fabric.addressing import Fabric
 from generator.fabric.subsets import group_kind
 from generator.models.architecture import served_name, shape, source_of
@@ -212,7 +212,7 @@ def alternatives_as_slurm_jobs(groups: Groups) -> Iterator[Fault]:
         if engine.launcher != "slurm":
             continue
         path = (*place, "engine", "launcher")
-        first = ENGINES[engine.name].LAUNCHERS[0]
+        first = ENGINE_TRAITS[engine.name].launchers[0]
         yield Fault(
             "a Slurm job can't take turns with others",
             path,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.engines import ENGINES
 from generator.engines.startup import Verdict
 from generator.rules.registry import Fault, rule
@@ -24,11 +25,11 @@ def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
     defaults = module.default_ports("native", engine.parallel)
     first = engine.ports.get("dist_init", defaults.get("dist_init", 0)) + 1
     last = first + _DERIVED_PORTS - 1
-    if first <= (engine.port or module.API_PORT) <= last:
+    if first <= (engine.port or ENGINE_TRAITS[NAME].api_port) <= last:
         yield Fault(
             f"SGLang's own processes take the ports {first} to {last}",
             ("engine", "port") if engine.port else ("engine", "ports", "dist_init"),
-            f"choose one outside of them, such as {module.API_PORT}"
+            f"choose one outside of them, such as {ENGINE_TRAITS[NAME].api_port}"
             if engine.port
             else f"choose another one, such as {default('engine.ports.dist_init')}",
         )

@@ -15,7 +15,6 @@ from generator.diagnostics import (
     removal,
     replacements,
 )
-from generator.engines import ENGINES
 from generator.fit.assessment import Fit, assess, held_share
 from generator.fit.beside import beside
 from generator.fit.formulas import GIB, SYSTEM_BYTES
@@ -222,12 +221,12 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
                 f"write {listed(map(repr, lacking), 'and')} into 'args'{_within(engine)}",
                 nodes=(node,),
             )
-        elif launcher(engine) != ENGINES[engine.name].LAUNCHERS[0]:
+        elif launcher(engine) != ENGINE_TRAITS[engine.name].launchers[0]:
             yield Fault(
                 f"the launcher '{launcher(engine)}' has "
                 f"{where.replace(', where', ' to itself, and')}",
                 (*place, "launcher"),
-                f"write 'launcher: {ENGINES[engine.name].LAUNCHERS[0]}', or use another node",
+                f"write 'launcher: {ENGINE_TRAITS[engine.name].launchers[0]}', or use another node",
                 nodes=(node,),
             )
 

@@ -18,7 +18,6 @@ from generator.diagnostics import (
     misspelt,
     replacements,
 )
-from generator.engines import ENGINES
 from generator.engines.startup import Verdict
 from generator.fit import requested
 from generator.models.architecture import shape
@@ -153,7 +152,7 @@ def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> 
             "the guard can't stop a Slurm job",
             ("services", "guard"),
             "remove it, and lower 'engine.memory_utilization'; or write "
-            f"'launcher: {ENGINES[engine.name].LAUNCHERS[0]}'",
+            f"'launcher: {ENGINE_TRAITS[engine.name].launchers[0]}'",
             at_key=True,
         )
 

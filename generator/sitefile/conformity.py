@@ -1,8 +1,9 @@
 """Checks whether data matches a schema, for the rules that our schemas use.
 
-Cerberus reports what is wrong with a site. Most sites have nothing wrong, and importing it takes an
-eighth of a small build, so it is called only for those that this check does not find valid. Tests
-hold both to the same answers.
+Cerberus reports what is wrong with a site. Most sites have nothing wrong, and it would take 27 of
+the then 180 ms of CPU time of `validate` for three nodes (medians of twelve pairs), so it is
+imported only for sites that this check does not find valid. Tests hold both to the same answers,
+also on drawn data.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sized

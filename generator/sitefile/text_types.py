@@ -1,17 +1,17 @@
 """The text types of a site file: what a host name, a subnet or an image looks like.
 
-Every text that ends up in a generated file has a type here, so that no value can become syntax of a
-shell, a unit, YAML or a template.
+Every text that ends up in a generated file has a type in `schemas/text-types.yaml`, so that no
+value can become syntax of a shell, a unit, YAML or a template.
 """
 
 import ipaddress
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
+from generator import precompiled
 from generator.records import record
 from generator.resources import SCHEMAS
-from generator.sitefile.beside import NAME
 
 Test = Callable[[str], bool]
 
@@ -80,127 +80,17 @@ def _cores(text: str) -> bool:
     return all(cores[0] <= cores[-1] for cores in ranges)
 
 
-_OCTET = r"(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-_ADDRESS = rf"{_OCTET}(\.{_OCTET}){{3}}"
-# The prefix length, 8 to 30: no network is larger than the class A networks of old.
-_WITH_PREFIX = rf"{_ADDRESS}/([89]|[12][0-9]|30)"
-_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-_MODEL_ID = rf"{_NAME}/{_NAME}"
-_PATH = r"(/(?!\.\.?(/|$))[A-Za-z0-9._@+][A-Za-z0-9._@+-]*)+"
-_WORD = r"[A-Za-z0-9][A-Za-z0-9._/-]*"
-_PART = r"[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*"
-_IMAGE = (
-    rf"{_PART}(:[0-9]{{1,5}})?(/{_PART})*"
-    r"(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[0-9a-f]{64})?"
-)
-
+_TESTS: Mapping[str, Test] = {
+    "address": _address,
+    "interface_address": _interface_address,
+    "subnet": _subnet,
+    "printable": str.isprintable,
+    "command": _has_words,
+    "cpus": _cores,
+}
 TEXT_TYPES = {
-    "hostname": TextType(
-        "a host name: lower-case letters, digits and '-', at most 63",
-        r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
-    ),
-    # A node's folder is beside those of the bundle itself, and its name is the machine's.
-    "node_name": TextType(
-        "a host name, not localhost, jobs, operator or switches: lower-case letters, digits, "
-        "'-', at most 63",
-        r"(?!(localhost|jobs|operator|switches)$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
-    ),
-    # It is the end of the names of a unit and a container, whose length is limited.
-    "group_name": TextType(
-        "the name of a group: lower-case letters, digits and '-', at most 32",
-        r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?",
-    ),
-    "unit_name": TextType(
-        "the name of a unit: letters, digits, '.', '_', '@' and '-', at most 63",
-        r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}",
-    ),
-    "switch_name": TextType(
-        "the name of a switch: letters, digits, '.', '_' and '-', at most 63",
-        r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}",
-    ),
-    "user": TextType(
-        "a login: lower-case letters, digits, '_' and '-', at most 32",
-        r"[a-z_][a-z0-9_-]{0,31}",
-    ),
-    "interface": TextType(
-        "an interface name: letters, digits, '.', '_' and '-', at most 15",
-        r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}",
-    ),
-    "address": TextType("an IPv4 address such as 10.0.0.1", _ADDRESS, _address),
-    "interface_address": TextType(
-        "an IPv4 address with its prefix length, 8 to 30, such as 10.0.0.11/24",
-        _WITH_PREFIX,
-        _interface_address,
-    ),
-    "subnet": TextType(
-        "an IPv4 subnet such as 192.168.177.0/24, without host bits, /8 to /30",
-        _WITH_PREFIX,
-        _subnet,
-    ),
-    "endpoint": TextType(
-        "NODE:p0 or NODE:p1, or SWITCH:PORT",
-        r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}:[A-Za-z0-9][A-Za-z0-9._/-]{0,30}",
-    ),
-    "printable": TextType(
-        "one line of printable text", r"[^\x00-\x1f\x7f-\xa0\xad\u2028\u2029]*", str.isprintable
-    ),
-    "ascii": TextType("one line of printable ASCII", r"[ -~]+"),
-    "command": TextType(
-        "the words of a command on one line, in printable ASCII, with each quote closed",
-        r"[ -~]+",
-        _has_words,
-    ),
-    "word": TextType("one word of letters, digits, '.', '_', '/' and '-'", _WORD),
-    "served_name": TextType("a name of letters, digits, '.', '_', '/' and '-'", _WORD),
-    "model_name": TextType(
-        "a model of the catalog, such as gpt-oss-120b",
-        r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?",
-    ),
-    "model_source": TextType(
-        "a Hugging Face id OWNER/NAME, or an absolute path",
-        rf"{_MODEL_ID}|{_PATH}",
-    ),
-    "draft_source": TextType(
-        "a Hugging Face id OWNER/NAME, an absolute path, or the dotted path of a class",
-        rf"{_MODEL_ID}|{_PATH}|[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+",
-    ),
-    "path": TextType("an absolute path of letters, digits, '.', '_', '@', '+' and '-'", _PATH),
-    "source_path": TextType(
-        "a path below the site file's folder, of letters, digits, '.', '_', '@', '+' and '-'",
-        rf"{NAME}(/{NAME})*",
-    ),
-    "sha256": TextType("a SHA-256 checksum of 64 digits and letters a to f", r"[0-9a-f]{64}"),
-    # Nothing that has to be escaped in a URL, and nothing that is syntax in nginx's patterns.
-    "url_path": TextType(
-        "a path such as /tokenize, of letters, digits, '_' and '-'", r"(/[A-Za-z0-9_-]+)+"
-    ),
-    "version": TextType(
-        "a version such as 0.19.0, or nightly",
-        r"nightly|b[0-9]+|([0-9]+!)?[0-9]+(\.[0-9]+)*([._-]?[a-z][a-z0-9]*)?([._-][a-z0-9]+)*"
-        r"(\+[a-z0-9]+([._-][a-z0-9]+)*)?",
-    ),
-    "image": TextType("a container image such as vllm/vllm-openai:v0.19.0", _IMAGE),
-    "requirement": TextType("'>=' and a version, such as '>=0.3'", r">= ?[0-9]+(\.[0-9]+)*"),
-    "nccl": TextType("a version such as 2.30.7", r"[0-9]+(\.[0-9]+)+(-[0-9]+)?"),
-    "flag": TextType(
-        "a flag's full name without its dashes: letters, digits, '-', '_' and '.'",
-        r"[A-Za-z0-9][A-Za-z0-9_.-]*",
-    ),
-    "variable": TextType("a variable's name: letters, digits and '_'", r"[A-Za-z_][A-Za-z0-9_]*"),
-    # A line of an environment file, of a length that Docker accepts.
-    "environment_value": TextType(
-        "one line of printable ASCII, at most 32,768 characters", r"[ -~]{0,32768}"
-    ),
-    "cpus": TextType(
-        "cores of the 20, 0 to 19, such as 5-9,15-19",
-        r"1?[0-9](-1?[0-9])?(,1?[0-9](-1?[0-9])?)*",
-        _cores,
-    ),
-    "gib": TextType("a size in GiB such as 112g", r"[1-9][0-9]{0,3}g"),
-    "device": TextType("a device below /dev", r"/dev(/[A-Za-z0-9_@+-][A-Za-z0-9._@+-]*)+"),
-    "waived": TextType("one line of printable ASCII", r"[ -~]{1,200}"),
-    "os_release": TextType("a release of DGX OS such as 7.5.0", r"[0-9]+(\.[0-9]+){1,3}"),
-    "rule": TextType("a rule such as SG310", r"SG[0-9]{3}"),
+    name: TextType(known["is"], known["pattern"], _TESTS.get(name))
+    for name, known in precompiled.schema("text-types").items()
 }
 
 # What Compose, Docker, systemd and a shell read the same way in a file of NAME=VALUE lines,
@@ -250,7 +140,7 @@ def text_fault(name: str, value: object) -> str:
 
 def _edge(value: str) -> str:
     """How to describe an address with a prefix length that is the network's, not a node's."""
-    if not re.fullmatch(_WITH_PREFIX, value):
+    if not re.fullmatch(TEXT_TYPES["interface_address"].pattern, value):
         return ""
     interface = ipaddress.IPv4Interface(value)
     network = interface.network

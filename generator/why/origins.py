@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.derive import environment
 from generator.diagnostics import KeyPath
-from generator.engines import ENGINES, handed_on
+from generator.engines import handed_on
 from generator.fabric import nccl
 from generator.fabric.addressing import Cable, FabricInterface, Peer
 from generator.origin import Origin, origin_of
@@ -36,6 +37,11 @@ _DEFAULTED = {
 }
 _PLACE = Origin("nodes", "the rank's own place in the group")
 
+_ADDRESS = Origin(
+    "topology.control_plane|topology.kind {node}.management",
+    "the node's address on the control plane",
+)
+
 
 def variable_origins(site: Site) -> dict[str, Origin]:
     """The origins of the site's variables by name, from its topology, services and all sites."""
@@ -43,7 +49,7 @@ def variable_origins(site: Site) -> dict[str, Origin]:
     parts = [environment.ORIGINS, nccl.ORIGINS]
     if part := site.serving:
         parts.append(environment.engine_origins(part.engine.name))
-        parts.append(ENGINES[part.engine.name].VARIABLE_ORIGINS)
+        parts.append({ENGINE_TRAITS[part.engine.name].address_variable: _ADDRESS})
     parts += services
     return {name: origin for part in parts for name, origin in part.items()}
 

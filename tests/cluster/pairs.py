@@ -20,8 +20,10 @@ from cluster.logins import add_logins
 from cluster.machines import KEEP_CACHES, Machine
 from cluster.sites import MODEL, llama_text
 from cluster.tiny_model import write
-from generator.engines.llama_cpp import API_KEY
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.verify.namespaces import PROGRAMS, Fabric
+
+_KEY_VARIABLE = ENGINE_TRAITS["llama.cpp"].api_key
 
 HEAD, WORKER = "spark1", "spark2"
 ENGINE = "sparkgen-engine"
@@ -128,7 +130,7 @@ def serving(
     require_root()
     require(*PROGRAMS, *nodes.PROGRAMS, *logins.PROGRAMS, "curl", "iptables", "journalctl", "ps")
     file = folder / "tiny.yaml"
-    text = llama_text(2).replace("engine:\n", f"engine:\n  secrets: [{API_KEY}]\n")
+    text = llama_text(2).replace("engine:\n", f"engine:\n  secrets: [{_KEY_VARIABLE}]\n")
     file.write_text(f"{text}services: {{guard: true}}\ndefaults: {{user: root}}\n")
     bundle = Bundle(folder.name, file)
     is_stand_in = any(program.suffix == ".py" for program in programs.values())
@@ -144,7 +146,7 @@ def serving(
         _drop_in(tree, "sparkgen-guard", _MEMORY)
         (tree / "opt/meminfo").write_text(memory(64))
         (tree / "etc/sparkgen").mkdir()
-        (tree / "etc/sparkgen/secrets.env").write_text(f"{API_KEY}={KEY}\n")
+        (tree / "etc/sparkgen/secrets.env").write_text(f"{_KEY_VARIABLE}={KEY}\n")
         (tree / "etc/sparkgen/secrets.env").chmod(0o600)
     add_logins(trees.values(), folder)
     with stack.cabled(bundle, folder) as network, stack.Rack(trees, network) as rack:

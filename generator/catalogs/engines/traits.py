@@ -240,6 +240,13 @@ class EngineTraits:
     divides its room among them, None if they grow as needed. `tile` are the multiples to which
     kernels for 4 bit experts pad their input and inner widths.
 
+    The first of its `launchers` is the default. `api_key` names the variable from which it reads
+    its API's key, and `caches` has its own cache folders by variable. `health` is the program and
+    the generated script that check whether the head serves, `health_generates` its own endpoint for
+    that, if it has one that generates a token. With `tls_flags` the API uses TLS.
+    `address_variable` is the one with the node's own address. An imported site gets
+    `replaced_variables` in place of its own.
+
     `work_metrics` are its metrics for verify.py, by fact. `owned_flags` are the flags that follow
     from keys of the site file, by the key, empty if the generator alone determines it.
 
@@ -255,6 +262,15 @@ class EngineTraits:
     batches: tuple[BatchDefaults, ...]
     step_flag: str
     eight_bit_cache: str
+    launchers: tuple[str, ...]
+    api_port: int
+    health: tuple[str, ...]
+    api_key: str | None = None
+    caches: Mapping[str, str] = MappingProxyType({})
+    health_generates: str | None = None
+    tls_flags: tuple[str, ...] = ()
+    address_variable: str = ""
+    replaced_variables: Mapping[str, str] = MappingProxyType({})
     eager_flag: str = ""
     pool_flag: str = ""
     settings_flag: str = ""

@@ -18,7 +18,6 @@ from generator.engines.startup import Condition
 from generator.engines.without_offload import OFFLOAD as OFFLOAD
 from generator.engines.without_offload import offload_variables as offload_variables
 from generator.engines.without_offload import stated_offload as stated_offload
-from generator.origin import Origin
 from generator.settings.environment import Environment
 from generator.settings.flags import EngineSettings
 from generator.site import MODEL_PART, Engine, Model, Rank, Words
@@ -34,21 +33,10 @@ if TYPE_CHECKING:
 
 NAME = "llama.cpp"
 
-LAUNCHERS: tuple[str, ...] = ("native",)
-API_PORT = 8080
-API_KEY: str | None = "LLAMA_API_KEY"
-CACHES: Mapping[str, str] = {"LLAMA_CACHE": "llama.cpp"}
-HEALTH: Words = ("bash", "/opt/sparkgen/health.sh")
-HEALTH_GENERATES: str | None = None
-# With these flags the API uses TLS.
-TLS_FLAGS: tuple[str, ...] = ("ssl-cert-file", "ssl-key-file")
 
 LLAMA_SCRIPT = "/opt/sparkgen/llama.sh"
 FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
 
-VARIABLE_ORIGINS: Mapping[str, Origin] = {}
-ADDRESS_VARIABLE = ""
-REPLACED_VARIABLES: Mapping[str, str] = {}
 
 # A failed attempt at such a name: too many or too few digits, another word.
 _NEARLY_PART = r"-(\d+)-?(?:of|fo|off?)-?(\d+)\.gguf$"

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.speculation import method_of
 from generator.engines import handed_on
 from generator.engines.arguments import arguments, draft_flags
@@ -16,7 +17,6 @@ from generator.engines.command_line import option_names as option_names
 from generator.engines.command_line import options as options
 from generator.engines.offload import Connectors, OffloadTraits
 from generator.engines.startup import Condition
-from generator.origin import Origin
 from generator.settings.environment import Environment
 from generator.settings.flags import EngineSettings
 from generator.site import Engine, Model, Rank, Words
@@ -34,33 +34,10 @@ if TYPE_CHECKING:
 
 NAME = "sglang"
 
-LAUNCHERS: tuple[str, ...] = ("native", "slurm")
-API_PORT = 30000
-API_KEY: str | None = "SGLANG_API_KEY"
-# SGLang itself sets the folders of Inductor, TileLang and the CUDA driver, below its own.
-CACHES: Mapping[str, str] = {
-    "SGLANG_CACHE_DIR": "sglang",
-    "SGLANG_JIT_CACHE_DIR": "sglang/jit",
-    "TVM_FFI_CACHE_DIR": "tvm-ffi",
-}
-HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
-# Any response from the scheduler within 20 s is enough, so a busy engine does no more work; only an
-# idle one generates a token for it. It needs no key.
-HEALTH_GENERATES: str | None = "/health_generate"
-# With these flags the API uses TLS.
-TLS_FLAGS: tuple[str, ...] = ("ssl-certfile",)
 
 FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
 SERVE_SCRIPT = "/opt/sparkgen/serve.py"
 
-ADDRESS_VARIABLE = "SGLANG_HOST_IP"
-VARIABLE_ORIGINS: Mapping[str, Origin] = {
-    ADDRESS_VARIABLE: Origin(
-        "topology.control_plane|topology.kind {node}.management",
-        "the node's address on the control plane",
-    ),
-}
-REPLACED_VARIABLES: Mapping[str, str] = {}
 # HiCache on files, with host memory only as a buffer: otherwise it would hold as much as the GPU's
 # part, in the same memory.
 OFFLOAD: Connectors = {
@@ -100,7 +77,7 @@ def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
     SGLang rejects nodes whose free memory differs by a tenth; on unified memory the page cache and
     other programs are enough to cause that.
     """
-    values = {ADDRESS_VARIABLE: str(rank.address)}
+    values = {ENGINE_TRAITS[NAME].address_variable: str(rank.address)}
     if engine.parallel.tensor > 1:
         values["SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK"] = "0"
     return values

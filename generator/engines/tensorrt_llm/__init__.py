@@ -21,7 +21,6 @@ from generator.engines.without_offload import OFFLOAD as OFFLOAD
 from generator.engines.without_offload import offload_variables as offload_variables
 from generator.engines.without_offload import stated_offload as stated_offload
 from generator.fit.assessment import Fit
-from generator.origin import Origin
 from generator.settings.environment import Environment
 from generator.settings.flags import EngineSettings
 from generator.site import SECRETS_SCRIPT, Engine, Model, Rank, Words
@@ -37,14 +36,6 @@ if TYPE_CHECKING:
 
 NAME = "tensorrt-llm"
 
-LAUNCHERS: tuple[str, ...] = ("mpi", "slurm")
-API_PORT = 8000
-API_KEY: str | None = None
-CACHES: Mapping[str, str] = {}
-HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
-HEALTH_GENERATES: str | None = None
-# With these flags the API uses TLS.
-TLS_FLAGS: tuple[str, ...] = ()
 
 FOLDER = "/opt/sparkgen"
 MPI_SCRIPT = f"{FOLDER}/mpi.sh"
@@ -59,9 +50,6 @@ KEYS = "/etc/sparkgen/mpi"
 # The entry of `engine.args` with settings of the options file, named like the flag.
 CONFIG = "config"
 
-VARIABLE_ORIGINS: Mapping[str, Origin] = {}
-ADDRESS_VARIABLE = ""
-REPLACED_VARIABLES: Mapping[str, str] = {}
 
 # The same for settings without a flag; a dot separates a section from its key.
 OWNED_SETTINGS: Mapping[str, str] = {

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.speculation import method_of
 from generator.engines import handed_on
 from generator.engines.arguments import arguments
@@ -17,7 +18,6 @@ from generator.engines.command_line import options as options
 from generator.engines.offload import Connectors, OffloadTraits
 from generator.engines.startup import Condition
 from generator.engines.vllm import routes
-from generator.origin import Origin
 from generator.settings.environment import Environment
 from generator.settings.flags import EngineSettings
 from generator.site import Engine, Model, Rank, Words
@@ -34,34 +34,14 @@ if TYPE_CHECKING:
 
 NAME = "vllm"
 
-LAUNCHERS: tuple[str, ...] = ("native", "ray", "slurm")
-API_PORT = 8000
-API_KEY: str | None = "VLLM_API_KEY"
-CACHES: Mapping[str, str] = {"VLLM_CACHE_ROOT": "vllm"}
 # The folder of FlashInfer's tuning, and the releases that keep it only on rank 0.
 TUNING = "VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR"
-HEALTH: Words = ("python3", "/opt/sparkgen/health.py")
-HEALTH_GENERATES: str | None = None
-# With these flags the API uses TLS.
-TLS_FLAGS: tuple[str, ...] = ("ssl-certfile",)
 
 RAY_SCRIPT = "/opt/sparkgen/ray.sh"
 # The secret that Ray requires from 2.52 on: anyone who can reach Ray can run anything.
 RAY_TOKEN = "RAY_AUTH_TOKEN"
 FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
 
-ADDRESS_VARIABLE = "VLLM_HOST_IP"
-VARIABLE_ORIGINS: Mapping[str, Origin] = {
-    ADDRESS_VARIABLE: Origin(
-        "topology.control_plane|topology.kind {node}.management",
-        "the node's address on the control plane",
-    ),
-}
-# The seconds that the head waits for its ranks, and how often Ray measures the node's memory.
-REPLACED_VARIABLES: Mapping[str, str] = {
-    "VLLM_ENGINE_READY_TIMEOUT_S": "1800",
-    "RAY_memory_monitor_refresh_ms": "0",
-}
 # The filesystem tier of the native connector came with 0.22, as did the allocator that lets memory
 # be both registered and growing. All workers share one region in the memory of one host: with
 # several nodes, blocks are silently corrupted (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks issue
@@ -105,7 +85,8 @@ def environment(rank: Rank, engine: Engine) -> Mapping[str, str]:
     memory monitor counts the page cache as used, and kills workers on unified memory. A folder that
     only the container has is empty at each start, on every node.
     """
-    values = {ADDRESS_VARIABLE: str(rank.address), **REPLACED_VARIABLES}
+    traits = ENGINE_TRAITS[NAME]
+    values = {traits.address_variable: str(rank.address), **traits.replaced_variables}
     if engine.traits.tunes_anew(engine.version, engine.parallel.ranks):
         values[TUNING] = "/tmp/flashinfer-autotune"
     if engine.launcher == "ray" and engine.parallel.data > 1 and _split(engine):
