@@ -22,6 +22,8 @@ from test_install import (
 )
 from test_install import machine as machine
 from test_install import root as root
+from test_verify import Machine
+from test_verify import mesh as mesh
 
 PLUG = "ip link add {0} type veth peer name other && ip link set {0} up && ip link set other up"
 ELSEWHERE = f"ip address flush dev enP7s7 && {PLUG} && ip address add 10.0.0.11/24 dev {{0}}"
@@ -144,3 +146,19 @@ def test_downgrade_killed_at_every_step(tmp_path: Path) -> None:
     assert len(states) > 5
     done(install(old, states[-1], "--apply"))
     assert snapshot(states[-1]) == snapshot(start)
+
+
+def test_podman_is_no_docker(mesh: Machine) -> None:
+    """Its `docker info` knows no version of a server, and no runtime of NVIDIA's."""
+    mesh.answers["docker"] = {"'info --format {{json .SecurityOptions}}'": "{}\\n"}
+    found = mesh.lines()
+    assert found["docker"].startswith(
+        "FAIL docker info does not answer root. To do: sudo systemctl"
+    )
+    assert found["image"].startswith("SKIP ")
+
+
+def test_rootless_docker(mesh: Machine) -> None:
+    rootless = '["name=seccomp,profile=builtin","name=rootless"]\\n'
+    mesh.answers["docker"]["'info --format {{json .SecurityOptions}}'"] = rootless
+    assert mesh.lines()["docker"].startswith("FAIL the Docker that answers root is rootless")

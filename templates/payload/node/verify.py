@@ -110,6 +110,8 @@ docker | docker | Whether Docker answers this user.
   OK | version {node.docker}
   FAIL silent | docker info does not answer {node.who} | sudo systemctl start docker; as a user,
       also: sudo usermod -aG docker "$USER", and log in again
+  FAIL rootless | the Docker that answers {node.who} is rootless, and the units use root's | docker
+      context use default, and unset DOCKER_HOST; then as for no answer
 compose | compose | Compose's version, with 2.
   OK | version {version}
   FAIL old | docker compose is {version}, not version 2 or later | sudo apt-get install
@@ -518,7 +520,8 @@ class MachineChecks(Machine):
         return first({"off": said != "yes"})
 
     def _docker(self) -> Case:
-        return first({"silent": not self.docker})
+        options = self.ask("docker", "info", "--format", "{{json .SecurityOptions}}").text
+        return first({"silent": not self.docker, "rootless": "rootless" in options})
 
     def _compose(self) -> Case:
         version = self.ask("docker", "compose", "version", "--short").text.lstrip("v")
