@@ -539,6 +539,8 @@ def running(host: Machine, health: str = "healthy", **changed: object) -> None:
         section, _, name = place.partition("_")
         if name:
             container[section][name] = value
+        elif section in container:
+            container[section] = value
     docker = host.answers["docker"]
     docker["'inspect sparkgen-engine'"] = json.dumps([container]).replace("\\", "\\\\")
     docker["'image inspect sha256:'*"] = json.dumps([{"Config": {"Env": ["PATH=/usr/bin"]}}])
@@ -1022,6 +1024,13 @@ FAULTS = (
         "ufw is on, but off after a reboot",
         "sudo systemctl enable ufw",
         answer("systemctl", "disabled\\n", "'is-enabled ufw'"),
+        SERVICES,
+    ),
+    Fault(
+        "firewall",
+        "ufw lets in what no rule names: its default is accept",
+        "sudo /opt/sparkgen/firewall.sh",
+        writes("etc/default/ufw", 'DEFAULT_INPUT_POLICY="ACCEPT"\n'),
         SERVICES,
     ),
     Fault(
@@ -1777,6 +1786,140 @@ STATES: dict[str, tuple[str, str, Callable[[Machine], object]]] = {
         "the engine hangs: the GPU is idle at 4.5 W, and for a while no token has been generated "
         "for 3 requests",
         working("0, 4.50\\n", 'vllm:num_requests_running{engine="0"} 3.0'),
+    ),
+}
+
+
+def other_ulimit(m: Machine) -> None:
+    limits = described(m, "healthy")["HostConfig"]["Ulimits"]
+    container("HostConfig_Ulimits", [{**one, "Soft": 65536, "Hard": 65536} for one in limits])(m)
+
+
+def other_mount(m: Machine) -> None:
+    mounts = [{**one, "RW": True} for one in described(m, "healthy")["Mounts"]]
+    running(m, Mounts=mounts)
+
+
+def unit_with(name: str, value: str) -> Callable[[Machine], object]:
+    """Let systemd say something else of each unit."""
+    return lambda m: answer("systemctl", f"{unit('active', 'enabled')}{name}={value}\\n")(m)
+
+
+def lost_links(m: Machine) -> None:
+    """A cable that loses its link, again and again, while the engine runs."""
+    stamp = float(Path("/proc/uptime").read_text().split()[0])
+    lines = (
+        f"[{stamp + n:12.6f}] spark1 kernel: mlx5_core 0000:01:00.0 a: Link down" for n in range(9)
+    )
+    m.answers["journalctl"]["*"] = KERNEL_LOG + "".join(f"{line}\\n" for line in lines)
+
+
+def older_secret(m: Machine) -> None:
+    m.write("run/sparkgen-engine/secrets", "API_KEY=one\n")
+    m.write("etc/sparkgen/secrets.env", "API_KEY=two\n", 0o600)
+
+
+HUB_REF = f"{Path(SNAPSHOT).parents[1]}/refs/main"
+LOST = "applied, not restarted: the engine runs with "
+STATES |= {
+    "drop-in of a unit": (
+        "unit engine",
+        "/etc/systemd/system/sparkgen-engine.service.d/override.conf changes it",
+        unit_with("DropInPaths", "/etc/systemd/system/sparkgen-engine.service.d/override.conf"),
+    ),
+    "unit from elsewhere": (
+        "unit engine",
+        "/run/systemd/system/sparkgen-engine.service changes it",
+        unit_with("FragmentPath", "/run/systemd/system/sparkgen-engine.service"),
+    ),
+    "masked unit": (
+        "unit engine",
+        "systemd does not know sparkgen-engine.service",
+        lambda m: answer("systemctl", unit("active", "masked", load="masked"))(m),
+    ),
+    "unit of an earlier bundle": (
+        "unit engine-old.service",
+        "it is a unit of an earlier bundle",
+        writes("etc/systemd/system/sparkgen-engine-old.service", "[Service]\n"),
+    ),
+    "paused container": (
+        "running",
+        "the container is paused, and answers nothing",
+        container("State_Status", "paused"),
+    ),
+    "container of an earlier bundle": (
+        "containers",
+        "sparkgen-engine-old runs, and is not of this bundle",
+        answer(
+            "docker",
+            "sparkgen-engine\\nsparkgen-engine-old\\n",
+            "'ps --format {{.Names}} --filter name=^sparkgen-engine'",
+        ),
+    ),
+    "no rights for RDMA": (
+        "running",
+        f"{LOST}cap_add none instead of ['IPC_LOCK']",
+        container("HostConfig_CapAdd", None),
+    ),
+    "no GPU": (
+        "running",
+        f"{LOST}deploy none instead of a GPU",
+        container("HostConfig_DeviceRequests", None),
+    ),
+    "limits of memory": ("running", f"{LOST}ulimits ", other_ulimit),
+    "mount that can be written": (
+        "running",
+        f"{LOST}/home/nvidia/.cache/huggingface ",
+        other_mount,
+    ),
+    "earlier secret": ("running", f"{LOST}an older API_KEY", older_secret),
+    "model that was replaced": ("running", f"{LOST}/{HUB_REF} as it was", replaced(HUB_REF)),
+    "other program on the GPU": (
+        "gpu",
+        "python3 (1, 61440 MiB) also computes on the GPU",
+        answer("nvidia-smi", "1, /usr/bin/python3, 61440 MiB\\n", "'--query-compute-apps=pid'*"),
+    ),
+    "address of someone else": (
+        first("link"),
+        f"cable 1: {FIRST.name} also has 169.254.7.7/16",
+        lambda m: m.answers["ip"].update(
+            {"*": m.answers["ip"]["*"] + f"2: {FIRST.name}    inet 169.254.7.7/16 scope link\\n"}
+        ),
+    ),
+    "no inodes": (
+        "disk",
+        "100% of the inodes in /var",
+        answer("df", "IUse%\\n 100%\\n", "--output=ipcent*"),
+    ),
+    "file system that became read-only": (
+        "kernel-log",
+        "a file system that became read-only",
+        log("EXT4-fs (nvme0n1p2): Remounting filesystem read-only"),
+    ),
+    "disk that is gone": (
+        "kernel-log",
+        "a fault of a disk",
+        log("nvme nvme0: controller is down; will reset: CSTS=0xffffffff"),
+    ),
+    "fault of the memory": (
+        "kernel-log",
+        "a hardware fault",
+        log("{1}[Hardware Error]: event severity: fatal"),
+    ),
+    "fault of the NIC": (
+        "kernel-log",
+        "a fault of the NIC",
+        log("mlx5_core 0000:01:00.0: poll_health:825: device's health compromised - reached miss"),
+    ),
+    "fault of the kernel": (
+        "kernel-log",
+        "a fault of the kernel",
+        log("Internal error: Oops: 0000000096000004 [#1] SMP"),
+    ),
+    "link that is lost again and again": (
+        "kernel-log",
+        "a link that was lost, 9 times",
+        lost_links,
     ),
 }
 

@@ -1,6 +1,7 @@
 """weights.py tells whole models from damaged ones: any cut, any hole, any missing tensor."""
 
 import json
+import os
 import random
 from hashlib import sha1, sha256
 from pathlib import Path
@@ -93,11 +94,27 @@ def hole(snapshot: Path) -> None:
         shard.truncate(len(BIG))
 
 
+def allocated(snapshot: Path) -> None:
+    """Room for all of a shard, of which the second half was never written."""
+    with (snapshot / SHARDS[0]).resolve().open("wb") as shard:
+        os.posix_fallocate(shard.fileno(), 0, len(BIG))
+        shard.write(BIG[: len(BIG) // 2])
+
+
+def unindexed(snapshot: Path) -> None:
+    (snapshot / "model.safetensors.index.json").unlink()
+    (snapshot / SHARDS[1]).unlink()
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
+        (unindexed, f"{SHARDS[1]} is missing"),
+        (lambda s: (s / "config.json").resolve().write_bytes(b'{"a": 1,, "b": 2}'), "empty or cut"),
+        (lambda s: (s / "tokenizer.model").write_bytes(b""), "tokenizer.model is empty or cut off"),
         (zeros, "has no header of safetensors"),
         (hole, "was not written completely"),
+        (allocated, "was not written completely"),
         (lambda s: (s / SHARDS[1]).resolve().write_bytes(safetensors("c")), "has no tensor b"),
         (lambda s: (s / SHARDS[1]).unlink(), "is missing"),
         (lambda s: (s / SHARDS[1]).resolve().unlink(), "is a dangling link"),
@@ -112,7 +129,7 @@ def hole(snapshot: Path) -> None:
     ],
 )
 def test_faults(change, fault: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    weights = {SHARDS[0]: BIG} if change is hole else {}
+    weights = {SHARDS[0]: BIG} if change in (hole, allocated) else {}
     snapshot = model(tmp_path, **weights)
     change(snapshot)
     assert any(fault in line for line in faults(snapshot)), faults(snapshot)

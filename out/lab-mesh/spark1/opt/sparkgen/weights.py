@@ -50,18 +50,27 @@ def safetensors_fault(file: Path, names: Sequence[str]) -> str:
     return data_fault(file, start, end, exactly=True)
 
 
+def holes(file: int, size: int) -> int:
+    """How many bytes of an open file were never written, even if there is room for them."""
+    at = total = 0
+    while at < size and (hole := os.lseek(file, at, os.SEEK_HOLE)) < size:
+        try:
+            at = os.lseek(file, hole, os.SEEK_DATA)
+        except OSError:
+            at = size
+        total += at - hole
+    return total
+
+
 def data_fault(file: Path, start: int, end: int, *, exactly: bool) -> str:
     """What is wrong with the data of a file of weights, by its size and a few samples."""
-    found = file.stat()
-    size = found.st_size
+    size = file.stat().st_size
     if size < end or (exactly and size != end):
         return f"has {size} bytes, and its header says {end}"
     with file.open("rb") as opened:
-        # Parts that were never written are not on the disk.
-        hole = os.lseek(opened.fileno(), 0, os.SEEK_HOLE)
-        if hole < size and found.st_blocks * 512 < 0.9 * size:
-            there = f"only {found.st_blocks * 512} of {size} bytes are on the disk"
-            return f"was not written completely: {there}"
+        written = size - holes(opened.fileno(), size)
+        if written < 0.9 * size:
+            return f"was not written completely: only {written} of {size} bytes are on the disk"
         if end - start >= 1 << 16:
             samples = (start + (end - start - 4096) * part // 7 for part in range(8))
             if not any(any(os.pread(opened.fileno(), 4096, at)) for at in samples):
@@ -183,11 +192,13 @@ def faults(folder: Path, *, needs_tokenizer: bool) -> Iterator[str]:
     for file in weights:
         if fault := file_fault(file, indexed.get(file, ())):
             yield f"{file} {fault}"
+    yield from lacking_parts(weights)
     if not weights:
         yield f"there are no weights in {folder}"
     names = {file.name for file in found if file.parent == folder and file.exists()}
-    for name in sorted(name for name in names if name.endswith(".json")):
-        if not is_closed_json(folder / name):
+    for name in sorted(names):
+        is_damaged = name.endswith(".json") and not is_whole_json(folder / name)
+        if is_damaged or (name.startswith(TOKENIZERS) and not (folder / name).stat().st_size):
             yield f"{folder / name} is empty or cut off"
     if not any(file.suffix == ".gguf" for file in weights):
         yield from unnamed(folder, names, needs_tokenizer=needs_tokenizer)
@@ -219,11 +230,30 @@ def index_faults(index: Path, indexed: dict[Path, list[str]]) -> Iterator[str]:
         yield f"the weights in {index.parent} have {have} bytes, and their index says {want}"
 
 
-def is_closed_json(file: Path) -> bool:
-    """Whether a JSON file has its end; a large one is not parsed."""
+def lacking_parts(weights: list[Path]) -> Iterator[str]:
+    """The parts that a model's files are called after, and that are not there."""
+    for file in weights:
+        if named := re.fullmatch(r"(.*-)(\d+)-of-(\d+)(\.\w+)", file.name):
+            start, part, last, suffix = named.groups()
+            number = int(part) % int(last) + 1 if int(last) else 1
+            after = file.with_name(f"{start}{number:0{len(part)}}-of-{last}{suffix}")
+            if not os.path.lexists(after):
+                yield f"{after} is missing"
+
+
+def is_whole_json(file: Path) -> bool:
+    """Whether a JSON file can be read; of a large one, only its end is."""
     with file.open("rb") as opened:
-        opened.seek(max(0, file.stat().st_size - 64))
-        return opened.read().rstrip().endswith((b"}", b"]", b'"'))
+        size = file.stat().st_size
+        opened.seek(max(0, size - 64) if size > 1 << 18 else 0)
+        text = opened.read().strip()
+    if size > 1 << 18:
+        return text.endswith((b"}", b"]", b'"'))
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def bytes_differ(file: Path, told: Callable[[int], None]) -> bool | None:
