@@ -5,6 +5,7 @@ only netplan and systemctl are stand-ins.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -813,6 +814,21 @@ def test_uninstall_says_what_it_could_not_remove(root: Path, tmp_path: Path) -> 
     assert snapshot(root) == before
 
 
+def test_what_was_put_back_and_what_was_not(root: Path) -> None:
+    (root / "etc").mkdir(exist_ok=True)
+    (root / "etc/nccl.conf").write_text("NCCL_IB_DISABLE=1\n")
+    for last in ("", ", but for that"):
+        done(install(LAB_MESH, root, "--apply"))
+        if last:
+            kernels = root / "var/cache/sparkgen/triton/a.cubin"
+            kernels.parent.mkdir(parents=True)
+            kernels.write_text("compiled")
+        said = done(install(LAB_MESH, root, "--rollback")).splitlines()
+        assert [line for line in said if line.startswith("put back: ")]
+        assert ("not put back: /var/cache/sparkgen" in said) is bool(last)
+        assert re.fullmatch(rf"all is as it was before 000\d-\S+{last}", said[-1])
+
+
 def test_link_that_leads_out_of_the_root(root: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -1057,7 +1073,11 @@ def test_values_in_force_come_back(machine: Path) -> None:
     lines = f"sysctl --quiet {ARP}=2; $I --apply && $I --rollback && sysctl --values {ARP}"
     done = live(machine, lines, folder=LAB_MESH)
     assert (done.status, done.err) == (0, "")
-    assert done.out.splitlines()[-1] == "2"
+    *_, put_back, left, last, value = done.out.splitlines()
+    assert value == "2"
+    assert put_back.endswith(" removed that were not there, the links, the kernel's settings")
+    assert left == "not put back: images and models, what runs: restart it"
+    assert last.endswith(", but for that")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Alternatives: what a site with them means, and the script that switches between them."""
 
+import json
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -7,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 from bundles import IN_GROUPS, PROJECT
 from stand_ins import StandIns
 from test_verify import machine, unit
@@ -465,3 +467,23 @@ def test_verify_checks_whether_an_alternative_could_start(memory: Path) -> None:
     on.answers["docker"]["'inspect sparkgen-engine-chat'"] = healthy
     assert on.run("--serves", "chat").returncode == 0
     assert on.run("--serves", "coder").returncode == 1
+
+
+def test_verify_compares_the_engine_of_each_group(memory: Path) -> None:
+    """With the Compose file and the environment of its own group, which names the command."""
+    on = machine(HEAD, memory)
+    on.answers["systemctl"]["'show --property=ActiveState --value sparkgen-engine-chat'"] = "active"
+    for name, found in (("chat", "OK "), ("coder", "FAIL applied, not restarted: ")):
+        file = f"opt/sparkgen/groups/{name}/compose.yaml"
+        described = yaml.safe_load((on.tree / file).read_text().replace("$$", "$"))
+        service = described["services"]["engine"]
+        about = {
+            "Id": name,
+            "State": {"Running": True},
+            "Config": {"Image": service["image"], "Cmd": service["command"][name == "coder" :]},
+        }
+        inspected = json.dumps([about]).replace("\\", "\\\\")
+        on.answers["docker"][f"'inspect sparkgen-engine-{name}'"] = inspected
+        line = on.lines()[f"running {name}"]
+        assert line.startswith(found), line
+    assert line.endswith("sudo systemctl restart sparkgen-engine-coder")

@@ -1,6 +1,7 @@
 """An engine without a container: its unit, its start, verify.py's checks, and what is refused."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,43 @@ def test_verify_compares_the_release(installed: str, line: str, tmp_path: Path) 
     engine.venv, engine.release = f"{tmp_path}/venv", "0.33.0"
     (found,) = node.check_all(["venv"])
     assert f"{found.status.lower()} venv {found.found}" == line.replace("VENV", engine.venv)
+
+
+RIGHT = "OK image, arguments, environment, mounts and files are those of the bundle"
+OTHER = "FAIL applied, not restarted: the engine runs with "
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("", "", RIGHT),
+        ("--port=8000", "--port=9000", f"{OTHER}the argument --port=9000 instead of --port=8000"),
+        ("HF_HUB_CACHE=", "HF_HUB_CACHE=/tmp", f"{OTHER}HF_HUB_CACHE in its environment"),
+    ],
+)
+def test_process_is_compared_with_the_bundle(
+    old: str, new: str, found: str, tmp_path: Path
+) -> None:
+    verify = loaded("node/verify.py")
+    folder = next(folder for folder in FOLDERS if folder.node.is_head).path
+    node = verify.Node(
+        folder, verify.Options(), tmp_path, run=lambda *words: verify.Answer(True, "77")
+    )
+    (engine,) = node.engines
+    assert [one.status for one in node.check_all(["running"])] == ["SKIP"]
+    program = re.search(r"^arguments=\(\n(.*?)^\)$", node.own(engine.script) + "\n", re.M | re.S)
+    assert program
+    words = ["/opt/vllm/bin/python3", "/opt/vllm/bin/vllm", *shlex.split(program[1])]
+    process = tmp_path / "proc/77"
+    process.mkdir(parents=True)
+    given = {"cmdline": words, "environ": node.own("etc/sparkgen/engine.env").split("\n")}
+    for name, texts in given.items():
+        text = "".join(f"{text}\0" for text in texts)
+        assert name == "cmdline" or "HF_HUB_CACHE=" in text
+        (process / name).write_text(text.replace(old, new) if old else text)
+    (result,) = node.check_all(["running"])
+    assert f"{result.status} {result.found}" == found
+    assert ("systemctl restart sparkgen-engine" in result.do) is (found != RIGHT)
 
 
 @pytest.mark.parametrize(

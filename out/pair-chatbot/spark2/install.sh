@@ -119,7 +119,7 @@ change() {
 
 # Restores what was there before changes, the newest first: what the oldest one found counts.
 undo() {
-  local from path paths=() folders=()
+  local from path paths=() folders=() left=()
   problems=0 origin=()
   for from in "$@"; do
     while read -r path; do paths+=("$path") origin[$path]=$from/before; done <"$from/paths"
@@ -136,7 +136,7 @@ undo() {
   if live; then
     activate "${paths[@]}" && disarm
     for from in "$@"; do
-      if [[ -s $from/sysctl ]]; then timeout 60 sysctl --quiet --load="$from/sysctl" {lock}>&- || true; fi
+      if [[ -s $from/sysctl ]] && ! timeout 60 sysctl --quiet --load="$from/sysctl" {lock}>&-; then left+=("kernel settings: see $from.undone/sysctl"); fi
       if [[ -e $from/firewall && -x /opt/sparkgen/firewall.sh ]]; then try /opt/sparkgen/firewall.sh --keep || true; fi
     done
   fi
@@ -146,7 +146,27 @@ undo() {
     return 1
   fi
   for from in "$@"; do mv --no-target-directory "$from" "$from.undone"; done
-  echo "all is as it was before ${from##*/}"
+  told_undone
+}
+
+# What was put back, and what was not: what people, programs and the engine have made since.
+told_undone() {
+  local path back=0 also='' offload=${facts[KV_OFFLOAD]:-}
+  for path in "${paths[@]}"; do if there "${origin[$path]}/$path"; then ((++back)); fi; done
+  for path in "$secrets" var/cache/sparkgen var/lib/sparkgen-metrics ${offload:+"${offload#*/}"}; do
+    if [[ -n $(find "$root/$path" -type f -size +0 -print -quit 2>/dev/null) ]]; then left+=("/$path"); fi
+  done
+  if live; then
+    if about etc/netplan/ "${paths[@]}"; then also+=', the links'; fi
+    if about "$sysctl" "${paths[@]}"; then also+=", the kernel's settings"; fi
+    if about etc/hostname "${paths[@]}"; then also+=", the machine's name"; fi
+    if about opt/sparkgen/firewall.sh "${paths[@]}"; then also+=", ufw's status, default and rules"; fi
+    left+=("images and models")
+    if [[ $action != uninstall ]]; then left+=("what runs: restart it"); fi
+  fi
+  echo "put back: $back files as they were, $((${#paths[@]} - back)) removed that were not there$also"
+  if ((${#left[@]})); then printf -v path '%s, ' "${left[@]}" && echo "not put back: ${path%, }"; fi
+  echo "all is as it was before ${from##*/}${left[*]:+, but for that}"
 }
 
 # Makes paths the same as at their origins.
