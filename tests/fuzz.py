@@ -3,10 +3,8 @@
 Each input is a command in a folder of files, of which one is damaged: a site, its base, its lock, a
 policy, a catalog, measurements, files beside a site, an archive of a node, other programs' files,
 logs, answers of engines, or a text that an editor has open. A fault is a traceback, SG901, more
-than ten seconds, or more memory than 512 MiB, of which the process has no more. Set PYTHONPATH to
-`.:tests`.
-
-`20000 881` found none, 2026-11-24: at most FIGURES.
+than ten seconds of CPU, or more memory than 512 MiB, of which the process has no more. Set
+PYTHONPATH to `.:tests`.
 """
 
 import io
@@ -291,7 +289,7 @@ def _damaged(text: str, dice: random.Random) -> str:
 
 def run(one: Input, dice: random.Random) -> str:
     """What went wrong with an input, or nothing."""
-    signal.alarm(SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         if one.words == ["lsp"]:
             _edit(one.files[0][1].decode("utf-8", "replace"), dice)
@@ -300,7 +298,7 @@ def run(one: Input, dice: random.Random) -> str:
     except Exception:
         return traceback.format_exc(limit=-3)
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     error = outcome.exception
     if error and not isinstance(error, SystemExit):
         return "".join(traceback.format_exception(error, limit=-3))
@@ -330,7 +328,7 @@ def faults(count: int, seed: int) -> Iterator[tuple[Input, str]]:
     dice = random.Random(seed)
     drawn = inputs(dice)
     _members()
-    signal.signal(signal.SIGALRM, _too_slow)
+    signal.signal(signal.SIGPROF, _too_slow)
     for _ in range(count):
         one = next(drawn)
         with tempfile.TemporaryDirectory() as folder, chdir(folder):

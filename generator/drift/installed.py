@@ -149,4 +149,4 @@ def owners(seen: Seen, told: str) -> Iterator[Remark]:
         both = [i.name for i in seen.node.interfaces if re.search(rf"\b{i.name}\b", text)]
         if both and name != "/etc/netplan/40-cx7.yaml" and name not in told:
             message = f"{name} configures {listed(both, 'and')} too"
-            yield seen.remark("SG894", message, f"take {listed(both, 'and')} out of it", path)
+            yield seen.remark("SG894", message, f"remove {listed(both, 'and')} from it", path)

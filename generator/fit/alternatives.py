@@ -166,7 +166,7 @@ def splits(known: Shape, own: Group, count: int) -> Iterator[tuple[int, int]]:
         stages = 1
     for tensor in tensor_sizes(known, count) if traits.splits_tensors else (1,):
         pipeline = count // tensor
-        if tensor * pipeline == count and pipeline <= stages:
+        if tensor * pipeline == count and 0 < pipeline <= stages:
             yield tensor, pipeline
 
 

@@ -99,7 +99,7 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
                     f"{end.name} has no port '{end.port}'",
                     end.path,
                     (f"write '{end.name}:{meant}'; " if meant else "")
-                    + "p0 is the left port, beside the RJ45; p1 the right one",
+                    + "a node has p0, the left port beside the RJ45, and p1, the right one",
                     proposals=replacements(end.path, [f"{end.name}:{meant}"] if meant else []),
                 )
 
@@ -229,7 +229,9 @@ def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
                 yield Fault(
                     f"port {end} is used by two cables",
                     end.path,
-                    f"{free} is free" if free else "each port takes one cable",
+                    f"write {free} at one of them, which is free"
+                    if free
+                    else "a port takes one cable: write another port",
                     related=(Related("first used", owner.path),),
                     # Either of the two cables may be the one that ends at the free port.
                     proposals=replacements(end.path, [free]) + replacements(owner.path, [free])

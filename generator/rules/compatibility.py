@@ -130,7 +130,7 @@ def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Ite
                 f"{given.name} is not a number of layers for each of {_counted(count, 'stage')}"
                 + (f", {layers} in all" if layers else ""),
                 given.path,
-                "leave it out: the engine splits layers evenly",
+                "remove it: the engine splits layers evenly",
                 proposals=removal(given.path),
             )
 

@@ -16,7 +16,7 @@ def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
     if limit != -1 and fabric.cables:
         path = ("engine", "container", "ulimits", "memlock")
         yield Fault(
-            f"RDMA pins more memory than {limit} bytes",
+            f"a limit of {limit} bytes is less memory than RDMA pins, and NCCL would fail",
             path,
             "remove it: sparkgen sets none",
             proposals=removal(path),
@@ -91,7 +91,7 @@ def folder_of_one_node(model: DeclaredModel, nodes: Sequence[DeclaredNode]) -> I
     for node in nodes:
         if node.model_path:
             yield Fault(
-                "the model comes from the hub, and has no folder that this could replace",
+                "'model_path' replaces a model's folder, and this model comes from the hub",
                 (*node.path, "model_path"),
                 "write 'source: /srv/models/NAME' under 'model', where the other nodes have it",
             )

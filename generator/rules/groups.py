@@ -186,7 +186,7 @@ def ray_on_a_long_ring(
     """On a ring of four or more, the ranks are not started by Ray."""
     if engine.launcher == "ray" and _has_strangers(nodes, fabric, topology):
         yield Fault(
-            f"Ray numbers the ranks as it likes; on a {topology.kind} they follow the cables",
+            f"Ray numbers ranks in any order; on a {topology.kind} they have to follow the cables",
             ("engine", "launcher"),
             "write 'launcher: native'",
             proposals=replacements(("engine", "launcher"), ["native"]),

@@ -65,7 +65,7 @@ def node_of_a_job(jobs: Jobs, nodes: Nodes) -> Iterator[Fault]:
                 yield Fault(
                     f"{name} is named twice",
                     path,
-                    "each node is one rank: remove it",
+                    "a node is one rank: remove the second name",
                     proposals=removal(path),
                 )
 

@@ -75,7 +75,7 @@ def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
         yield Fault(
             f"two nodes have the host number {host}",
             (*second.path, "host"),
-            f"{free} is free",
+            f"write 'host: {free}' at one of them, which is free",
             related=(
                 Related(f"{first.name} has it by its place in the list,", first.path)
                 if counted

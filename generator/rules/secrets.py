@@ -61,9 +61,9 @@ def secret_with_a_taken_name(
         elif engine.environment.of(name):
             other = Related("its value", ("engine", "env", name))
             yield Fault(
-                f"{name} has a value in 'env', which a secret would replace",
+                f"{name} is in 'env' and in 'secrets', and the secret would replace the value",
                 path,
-                "remove it here if it is not a secret, or there if it is",
+                "remove it from 'env' if nobody may read its value, or else from 'secrets'",
                 related=(other,),
                 proposals=removal(path) + removal(("engine", "env", name)),
             )

@@ -71,7 +71,7 @@ def node_of_a_group(
                 yield Fault(
                     f"{name} is named twice",
                     path,
-                    "each node is one rank: remove it",
+                    "a node is one rank: remove the second name",
                     proposals=removal(path),
                 )
     members = {name for group in _with_nodes(groups) for name in group.nodes}

@@ -49,7 +49,7 @@ def copy_of_a_group(groups: Groups) -> Iterator[Fault]:
         first = next((g for g in known if ({*g.nodes}, g.model, g.engine) == own), None)
         if first and group.engine and not group.is_alternative and group.runs_beside(first):
             yield Fault(
-                f"{group.name} is {first.name} again: it has the same nodes, model and engine",
+                f"groups {first.name} and {group.name} have the same nodes, model and engine",
                 (*group.path, "name"),
                 "write other nodes, or remove one of the two",
                 related=(Related("the other one", (*first.path, "name")),),

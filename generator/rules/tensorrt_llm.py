@@ -90,7 +90,7 @@ def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode])
             yield Fault(
                 f"'{setting.name}' has a space, at which the launcher of the ranks would cut it",
                 setting.path(),
-                "write it without one: in a file that it names, or under 'config' if it is a "
+                "write it without a space: in a file that it names, or under 'config' if it is a "
                 "setting of the LLM API",
             )
 

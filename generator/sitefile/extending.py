@@ -75,7 +75,10 @@ def _over(document: Document, base: Document) -> Document:
 
 
 _NO_MAPPING = ("a base is a mapping of keys to values", "write the keys of a site file in it")
-_NO_CHAIN = ("a base extends no other file", "write what the other one says into it")
+_NO_CHAIN = (
+    "a base can't extend another file",
+    "write the keys of that file into the base, and remove 'extends'",
+)
 
 
 def _no_base(base: Document, words: tuple[str, str]) -> Finding:

@@ -6,7 +6,7 @@ Scalars remain text as written until a schema gives them a type, so that `no`, `
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from math import isfinite
 from typing import Any
 
@@ -24,6 +24,7 @@ from generator.diagnostics import (
     reading_error,
 )
 from generator.records import record, replace
+from generator.resources import SCHEMAS
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 40
@@ -57,60 +58,17 @@ class _Problem:
 
 
 _QUOTES = "put quotes around a text with special characters"
-# By libyaml's messages.
-_PROBLEMS = {
-    "mapping values are not allowed in this context": _Problem(
-        "a ':' where no key can be",
-        "indent the keys of a mapping alike; put quotes around a text that has ': ' in it",
-    ),
-    "could not find expected ':'": _Problem(
-        "a key without ': ' after it", "write 'KEY: VALUE'", is_opened=True
-    ),
-    "did not find expected key": _Problem(
-        "this does not fit the keys before it",
-        "indent the keys of a mapping alike; put quotes around a text with special characters",
-    ),
-    "did not find expected '-' indicator": _Problem(
-        "this does not fit the entries before it",
-        "start every entry with '- ', and indent its keys alike",
-    ),
-    "block sequence entries are not allowed in this context": _Problem(
-        "a list can't start here", "start every entry on a line of its own"
-    ),
-    "did not find expected ',' or ']'": _Problem(
-        "a '[' is not closed", "write ']', or a ',' between entries", is_opened=True
-    ),
-    "did not find expected ',' or '}'": _Problem(
-        "a '{' is not closed", "write '}', or a ',' between keys", is_opened=True
-    ),
-    "found unexpected end of stream": _Problem(
-        "a quote is not closed", "write the second quote", is_opened=True
-    ),
-    "found character that cannot start any token": _Problem(
-        "a text can't start with this character", "put quotes around the text"
-    ),
-    "did not find expected node content": _Problem(
-        "a text can't start with this character",
-        "write what belongs before it, as in NODE:PORT, or put quotes around the text",
-    ),
-    "did not find expected alphabetic or numeric character": _Problem(
-        "'*' starts an alias, and '&' an anchor", "put quotes around the text", is_opened=True
-    ),
-    "found unknown escape character": _Problem(
-        "an unknown escape in double quotes", "write '\\\\' for a backslash, or use single quotes"
-    ),
-    "did not find expected <document start>": _Problem(
-        "more text after the end of the document", "remove it, or indent it to where it belongs"
-    ),
-    "second occurrence": _Problem(
-        "two anchors have one name", "give each anchor a name of its own", unsafe=True
-    ),
-    "found undefined alias": _Problem(
-        "an alias without an anchor",
-        "put quotes around a text that starts with '*'",
-        unsafe=True,
-    ),
-}
+
+
+@cache
+def _problems() -> dict[str, _Problem]:
+    """What to say in place of libyaml's own words."""
+    lines = (SCHEMAS / "yaml-errors.tsv").read_text("utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {
+        words: _Problem(message, text, is_opened="opened" in marks, unsafe="unsafe" in marks)
+        for words, message, text, marks in rows
+    }
 
 
 class Plain(str):
@@ -290,7 +248,7 @@ def _is_plain(text: str) -> bool:
 
 _BLANKS = dict.fromkeys(map(ord, "\t\n"), " ")
 _UTF_8 = "save it as UTF-8"
-_TOO_MUCH = "a site of 244 nodes takes some 60 KiB; is this a site file?"
+_TOO_MUCH = "check that this is a site file: one of 244 nodes takes 60 KiB"
 
 
 # Spaces that YAML treats as letters, pasted from a web page or a word processor.
@@ -386,7 +344,7 @@ def _syntax(error: yaml.YAMLError, text: str) -> Finding:
             span=point,
             help="remove the line, or make a file of each document",
         )
-    known = _PROBLEMS.get(problem) or _Problem(problem, _QUOTES)
+    known = _problems().get(problem) or _Problem(problem, _QUOTES)
     place = opened if known.is_opened else mark
     point = _within(_point(place or mark or opened), text)
     return reading_error("SG001", known.message, span=point, help=known.help, unsafe=known.unsafe)
@@ -432,7 +390,7 @@ class _Builder:
         if id(node) in self._open:
             raise _UnreadableError(
                 "SG008",
-                "an alias is inside the node that it repeats",
+                "an alias repeats the very block that it stands in",
                 span=_span(node),
                 help="write the value out",
             )
@@ -443,7 +401,7 @@ class _Builder:
             self.findings.append(
                 reading_error(
                     "SG010",
-                    f"the tag {tag} is not known here",
+                    f"a site file has no tags, and this one is {tag}",
                     path,
                     help="remove the tag",
                     proposals=((Replace(path, _written(node.value)),),) if known else (),
@@ -464,7 +422,11 @@ class _Builder:
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 self._key_fault(
-                    "SG009", "a key is a list or a mapping", path, key_node, "write a text"
+                    "SG009",
+                    "a list or a mapping stands where a key should be",
+                    path,
+                    key_node,
+                    "write one word before the ':'",
                 )
                 continue
             key = str(key_node.value)

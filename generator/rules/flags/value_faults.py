@@ -91,7 +91,14 @@ def _switch(name: str, value: Argument, path: KeyPath, found: Found) -> Iterator
     """True or false only, and false only if the engine has a negation of the flag."""
     plain = found.flag.name
     if value is False and found.is_off:
-        yield "SG639", Fault(f"'{name}' is off twice", path, f"write '{plain}: true'")
+        yield (
+            "SG639",
+            Fault(
+                f"'{name}: false' says no twice, and nobody knows which is meant",
+                path,
+                f"write '{plain}: true'",
+            ),
+        )
     elif value is False and not found.flag.off:
         message = f"'{name}' has no negation: it is off unless it is given"
         yield "SG639", Fault(message, path, "remove it", proposals=removal(path))

@@ -273,7 +273,7 @@ def _empty(fault: Fault, path: KeyPath) -> Finding:
         message,
         path,
         at_key=True,
-        help=help_text or "leave it out",
+        help=help_text or "write a value, or remove the key",
         proposals=proposals,
         # The value may be what is missing.
         unsafe=True,

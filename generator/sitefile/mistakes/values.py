@@ -172,7 +172,9 @@ def _slips(value: str) -> Iterator[_Slip]:
         yield _Slip(figures, text, 0, len(value), figures, is_guess="/" in figures)
     if re.fullmatch(r"[0-9][\w.,/+-]*", value) and "," in value:
         dotted = value.replace(",", ".")
-        yield _Slip(dotted, f"write {dotted}, with a '.'", 0, len(value), dotted)
+        several = "." in value.partition(",")[0]
+        text = f"write {dotted}, with a '.'"
+        yield _Slip(dotted, text, 0, len(value), dotted, is_guess=several)
     near = all_nearest(value.lower(), ("true", "false"))
     if len(near) == 1 and sorted(near[0]) == sorted(value.lower()):
         yield _Slip(near[0], f"write {near[0]}", 0, len(value), near[0])
