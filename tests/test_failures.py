@@ -396,10 +396,11 @@ CHECKED = {
         CHECKED_BY_PULLING, "carried out in namespaces: every address pinged, wait-fabric.sh"
     ),
     "engine": "killed on simulated nodes with llama.cpp, vLLM and SGLang",
-    "models": "a loaded engine does not read them; not carried out",
+    "models": "taken from a simulated node: it serves on, and verify.py tells",
 }
 OF_PROGRAMS = {
     "sparkgen-proxy": "killed on simulated nodes",
+    "sparkgen-guard": "killed on simulated nodes",
 }
 
 

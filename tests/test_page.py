@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from bundles import BUNDLES, BY_NAME, Bundle
+from chromium import opened
 from programs import require
 from racks import ring_text
 from tables import of_each
 from valid_sites import valid
-from waiting import PATIENCE
+from waiting import PATIENCE, until
 
 from generator.bundle.render import render
 from generator.resources import ROOT
@@ -78,6 +79,8 @@ def test_page_is_complete_and_self_contained(bundle: Bundle) -> None:
         assert (bundle.site.address or part.engine.api.url) in page.text
     for node in bundle.site.nodes:
         assert node.ssh in page.text
+    for job in bundle.site.jobs:
+        assert f"{job.folder}/start.sh" in page.text
     for cable in bundle.site.cables:
         assert f"fails-cable_{cable.number}" in page.ids or not bundle.site.parts
 
@@ -190,6 +193,25 @@ def test_page_in_chromium(scheme: str, tmp_path: Path) -> None:
         assert seen["marked"] == 1
         assert seen["links"] >= 4
         assert seen["rows"] > 5
+
+
+def test_keyboard(tmp_path: Path) -> None:
+    """With tab and enter alone, a cable in the picture tells what it takes."""
+    require("chromium")
+    page = BY_NAME["rack-switch"].folder / "index.html"
+    command = [*CHROMIUM, f"--user-data-dir={tmp_path / 'profile'}"]
+    with opened(command, f"file://{page}") as browser:
+        until(lambda: browser.value("document.readyState") == "complete")
+        focused = "document.activeElement.getAttribute('href') || ''"
+        for _ in range(60):
+            browser.press("Tab")
+            if browser.value(focused) == "#fails-cable_1":
+                break
+        assert browser.value(focused) == "#fails-cable_1"
+        assert browser.value("document.activeElement.matches(':focus-visible')")
+        browser.press("Enter")
+        told = browser.value("document.querySelector('[role=status]').textContent")
+        assert told.startswith("Without cable 1, still answers: ")
 
 
 def test_page_is_printed(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 from cluster import cable_failures, clock_failures, docker, failures, llama_cpp
+from cluster.changes import CHANGES, change
 from cluster.observing import Failure, observe
 from cluster.pairs import HEAD, WORKER, Pair, health, serving
 from cluster.results import record
+from conftest import Command
 
 pytestmark = pytest.mark.cluster
 
@@ -40,6 +42,16 @@ def test_failure(failure: Failure, pair: Pair) -> None:
     for row in rows:
         record(ENGINE, row.fault, row.seen.text, row.seconds, row.seen.promised)
     assert [row for row in rows if row.seconds > (row.seen.promised or SECONDS)] == []
+
+
+def test_changes(pair: Pair, tmp_path_factory: pytest.TempPathFactory, sparkgen: Command) -> None:
+    """Carried out as `diff` says, each interrupts service no longer than it says."""
+    folder = tmp_path_factory.mktemp("repository") / "lab"
+    for name in CHANGES:
+        seconds, told = change(pair, name, folder, sparkgen)
+        record(
+            ENGINE, f"as diff says: {name}", "the longest time between two answers", seconds, told
+        )
 
 
 def test_log_is_bounded(pair: Pair) -> None:

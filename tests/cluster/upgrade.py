@@ -52,6 +52,13 @@ def _copy(machine: Machine, _: str, folder: Path) -> None:
     _run(machine, f"rsync --archive --checksum --delete {folder}/ /var/bundle/")
 
 
+def _install(machine: Machine, text: str, _: Path) -> None:
+    confirms = "--confirm" in text
+    _run(machine, f"/var/bundle/install.sh --apply{'' if confirms else ' --no-confirm'}")
+    if confirms:
+        _run(machine, "/var/bundle/install.sh --confirm")
+
+
 def _command(command: str = "") -> Action:
     return lambda machine, text, _: _run(machine, command or text)
 
@@ -84,7 +91,7 @@ _ACTIONS: Mapping[str, Action] = {
     "build and load the image first": _build,
     "copy the folder": _copy,
     "stop the engine": _engine("stop"),
-    "install.sh --apply": _command("/var/bundle/install.sh --apply --no-confirm"),
+    "install.sh --apply": _install,
     "check the fabric": _command("/opt/sparkgen/wait-fabric.sh 60"),
     "start the engine": _engine("start"),
     "wait until these serve": _await,
@@ -109,10 +116,11 @@ class Downtime:
 
     def ask(self) -> None:
         """Ask until it is over, and once more."""
-        while not self._is_over.is_set():
+        is_over = False
+        while not is_over:
+            is_over = self._is_over.wait(0.2)
             if self._serves():
                 self._answered.append(time.monotonic())
-            self._is_over.wait(0.2)
 
     def end(self) -> None:
         self._is_over.set()
