@@ -34,7 +34,7 @@ _NUMBERS: Mapping[str, tuple[str, ...]] = {
     "context_length": ("1M", "0x{1:x}", "1e5", "{0}tok", "2**15", "{0}/2", "~{0}", "max"),
     "max_sequences": ("{0}x", "0x{1:x}", "{0} seqs", "unlimited", "-1", "{0}/node"),
     "memory_utilization": ("{0}f", "high", "100%", "8/10", "0,,8", ".{0}", "110 GB", "1.2"),
-    "length_m": ("0.5 metres", "{0} ft", "50", "1,5", "{0}M", "short"),
+    "length_m": ("{0} metres", "{0} ft", "50", "1,5", "{0}M", "short"),
     "host": ("{0}.0", "#{0}", "0x{1:x}", "node{0}", "{0}/24", "10.0.0.{0}"),
     "tensor": ("{0}x", "all", "TP{0}", "{0} GPUs", "auto", "0x{1:x}"),
 }
