@@ -638,8 +638,8 @@ container_format='{{println "name" (json .Name)}}{{println "image" (json .Config
 '{{range .Config.Env}}{{println "env" (json .)}}{{end}}{{println "restart" (json .HostConfig.RestartPolicy.Name)}}'\
 '{{println "privileged" (json .HostConfig.Privileged)}}{{println "network" (json .HostConfig.NetworkMode)}}'\
 '{{println "ipc" (json .HostConfig.IpcMode)}}{{println "pid" (json .HostConfig.PidMode)}}{{println "shm-size" (json .HostConfig.ShmSize)}}'\
-'{{println "memory" (json .HostConfig.Memory)}}{{println "init" (json .HostConfig.Init)}}'\
-'{{range .HostConfig.CapAdd}}{{println "cap-add" (json .)}}{{end}}'\
+'{{println "memory" (json .HostConfig.Memory)}}{{println "cpus" (json .HostConfig.CpusetCpus)}}{{println "init" (json .HostConfig.Init)}}'\
+'{{range .HostConfig.CapAdd}}{{println "cap-add" (json .)}}{{end}}{{range .HostConfig.CapDrop}}{{println "cap-drop" (json .)}}{{end}}'\
 '{{range .HostConfig.Devices}}{{println "device" (json .PathOnHost)}}{{end}}'\
 '{{range .HostConfig.Ulimits}}{{println "ulimit" (json .Name) (json .Hard)}}{{end}}'\
 '{{range .Mounts}}{{println "mount" (json .Source) (json .Destination) (json .RW)}}{{end}}'
@@ -661,7 +661,7 @@ records() {
     } else print label " " encoded(word(plain))
     before = plain; next
   }
-  label ~ /^(id|name|image|image-id|started|started-at|user|restart|privileged|network|ipc|pid|shm-size|memory|init|cap-add|device|ulimit|mount|image-tag|image-digest|image-build|image-layer|image-architecture|program|library|container)$/ {
+  label ~ /^(id|name|image|image-id|started|started-at|user|restart|privileged|network|ipc|pid|shm-size|memory|cpus|init|cap-add|cap-drop|device|ulimit|mount|image-tag|image-digest|image-build|image-layer|image-architecture|program|library|container)$/ {
     print label " " (harmless(decoded(text)) ? text : "\"" REMOVED "\"")
   }'
 }
@@ -761,7 +761,17 @@ models() {
         [ -d "$snapshot" ] && printf 'snapshot %s %s\n' "${snapshot##*/}" "$(find "$snapshot/" | grep -c .)"
       done
     done
-  done | take commands/models.txt
+  done >"$work/models"
+  # What is read outside of the hub's folders.
+  sed -n -e 's/^MODEL=[a-z-]* \(\/[^ ]*\).*/\1/p' -e 's/^MODEL_FILE=//p' "$root"/etc/sparkgen/node.env "$root"/etc/sparkgen/groups/*.node.env 2>/dev/null |
+    sort -u | while read -r path; do
+    size=0 folder=${path%/*}
+    while [ ! -e "$root$folder" ] && [ "$folder" ]; do folder=${folder%/*}; done
+    if [ -e "$root$path" ]; then size=$(bounded du -skL "$root$path" | cut -f1); elif [ ! -x "$root$folder/" ]; then size=; fi
+    [ -z "$size" ] || printf 'path %s %s\n' "$path" "$size"
+  done >>"$work/models"
+  take commands/models.txt <"$work/models"
+  rm -f "$work/models"
 }
 
 network() {

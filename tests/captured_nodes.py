@@ -38,7 +38,17 @@ class Container:
     network: str = "host"
     ipc: str = "private"
     shm: int = 16 << 30
-    mounts: Sequence[tuple[str, str]] = ()
+    # Each may say whether the container can write to it.
+    mounts: Sequence[tuple[str, str] | tuple[str, str, bool]] = ()
+    memory: int = 0
+    cpus: str = ""
+    pid: str = ""
+    user: str = ""
+    init: bool | None = False
+    capabilities: Sequence[str] = ()
+    dropped: Sequence[str] = ()
+    devices: Sequence[str] = ()
+    ulimits: Mapping[str, int] = field(default_factory=dict)
     image_env: Sequence[str] = ()
     image_entrypoint: Sequence[str] = ()
     digests: Sequence[str] = ()
@@ -62,7 +72,7 @@ class Container:
             *_lines("id", self.id),
             *_lines("started", "running"),
             *_lines("started-at", self.started),
-            *_lines("user", ""),
+            *_lines("user", self.user),
             *(line for word in self.entrypoint for line in _lines("entrypoint", word)),
             *(line for word in self.command for line in _lines("cmd", word)),
             *(line for text in self.env for line in _lines("env", text)),
@@ -70,10 +80,20 @@ class Container:
             *_lines("privileged", self.privileged),
             *_lines("network", self.network),
             *_lines("ipc", self.ipc),
-            *_lines("pid", ""),
+            *_lines("pid", self.pid),
             *_lines("shm-size", self.shm),
-            *_lines("memory", 0),
-            *(line for mount in self.mounts for line in _lines("mount", *mount, True)),
+            *_lines("memory", self.memory),
+            *_lines("cpus", self.cpus),
+            *_lines("init", self.init),
+            *(line for name in self.capabilities for line in _lines("cap-add", name)),
+            *(line for name in self.dropped for line in _lines("cap-drop", name)),
+            *(line for path in self.devices for line in _lines("device", path)),
+            *(line for name, hard in self.ulimits.items() for line in _lines("ulimit", name, hard)),
+            *(
+                line
+                for mount in self.mounts
+                for line in _lines("mount", *mount[:2], *(mount[2:] or (True,)))
+            ),
         ]
         return "\n".join(lines) + "\n"
 

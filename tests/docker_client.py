@@ -34,6 +34,8 @@ def inspected(container: Container) -> dict[str, Any]:
             "PidMode": "",
             "ShmSize": container.shm,
             "Memory": 0,
+            "CpusetCpus": "",
+            "CapDrop": None,
             "Init": None,
             "CapAdd": ["IPC_LOCK"],
             "Devices": [{"PathOnHost": "/dev/infiniband", "PathInContainer": "/dev/infiniband"}],

@@ -9,17 +9,15 @@ from pathlib import Path
 
 import yaml
 from captured_nodes import Machine, address
-from test_import import containers, machine
+from test_import import COMMIT, DISK, containers, machine
 from valid_sites import valid_file
 
 from generator.bundle.render import render
 from generator.pipeline import ValidReading
 from generator.resources import ROOT
 from generator.site import Node, Site
-from generator.site.complete import DEFAULT_REVISION
 
 PATH = ROOT / "sites/more/pair-qwen3-235b.yaml"
-COMMIT = "d4" * 20
 HUB = "home/nvidia/.cache/huggingface/hub/models--Qwen--Qwen3-235B-A22B-GPTQ-Int4"
 DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 COMPUTING = "nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader"
@@ -53,7 +51,6 @@ def running(site: Site, node: Node, tree: Mapping[str, str]) -> Machine:
     installed = machine(site, node, content)
     files = {
         **installed.files,
-        **dict(_models(content)),
         "etc/dgx-release": 'DGX_OTA_VERSION="7.5.0"\n',
     }
     first = node.interfaces[0].name if node.interfaces else "enp1s0f1np1"
@@ -62,6 +59,7 @@ def running(site: Site, node: Node, tree: Mapping[str, str]) -> Machine:
         UNITS: "\n".join(_units(site, node, content)),
         DRIVER: "NVIDIA GB10, 580.95.05\n",
         COMPUTING: "",
+        "id *": "nvidia docker video\n",
         f"ethtool {first}": "\tSpeed: 200000Mb/s\n\tLink detected: yes\n",
         "uname -srm": "Linux 6.14.0-1010-nvidia aarch64\n",
         f"ethtool -i {first}": "driver: mlx5_core\nfirmware-version: 28.45.4028\n",
@@ -85,20 +83,6 @@ def _of(modes: Mapping[str, int], node: Node) -> dict[str, int]:
     """The modes of the files that are installed on a node."""
     own = ((path.removeprefix(f"{node.name}/"), mode) for path, mode in modes.items())
     return {path: mode for path, mode in own if path.startswith(("etc/", "opt/"))}
-
-
-def _models(content: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What models.sh leaves in the caches of the hub."""
-    for path, text in content.items():
-        if not path.endswith("node.env"):
-            continue
-        for hub in re.findall(r"(?m)^HUB=/(.*)$", text):
-            for source, revision in re.findall(r"(?m)^MODEL=\S+ (\w\S*) (\S+)", text):
-                folder = f"{hub}/models--{source.replace('/', '--')}"
-                is_commit = re.fullmatch("[0-9a-f]{40}", revision)
-                commit = revision if is_commit else COMMIT
-                yield f"{folder}/refs/{DEFAULT_REVISION if is_commit else revision}", commit
-                yield f"{folder}/snapshots/{commit}/config.json", "{}"
 
 
 def _units(site: Site, node: Node, content: Mapping[str, str]) -> Iterator[str]:
@@ -427,6 +411,7 @@ def with_route(change: Callable[[list[dict[str, object]]], object]) -> Callable[
 SUMS = "etc/sparkgen/bundle/SHA256SUMS"
 GOLDEN = ROOT / "tests/golden"
 SERVICES, CHAT = GOLDEN / "direct-services/site.yaml", ROOT / "sites/pair-chatbot.yaml"
+GGUF = ROOT / "sites/more/pair-llamacpp.yaml"
 TURNS, VENV = GOLDEN / "groups-alternatives/site.yaml", GOLDEN / "direct-venv/site.yaml"
 RING, GROUPS = GOLDEN / "ring-five-routes/site.yaml", ROOT / "sites/more/three-models.yaml"
 FABRIC = "enp1s0f1np1"
@@ -565,17 +550,102 @@ MORE: dict[str, tuple[Path, Callable[[Machine], Machine], str]] = {
     "mount that is gone": (
         PATH,
         with_engine_mounts(lambda mounts: mounts[1:]),
-        "SG868: spark1: the engine runs without the mount /",
+        "SG868: spark1: sparkgen-engine runs without the mount /",
     ),
     "mount of others": (
         PATH,
         with_engine_mounts(lambda mounts: [*mounts, ("/srv/other", "/models")]),
-        "SG868: spark1: the engine runs with the mount /srv/other:/models",
+        "SG868: spark1: sparkgen-engine runs with the mount /srv/other /models true",
     ),
     "entrypoint": (
         PATH,
         with_engine(entrypoint=["env"]),
         "SG868: spark1: the engine runs",
+    ),
+    "container's memory": (
+        PATH,
+        with_engine(memory=64 << 30),
+        "SG868: spark1: sparkgen-engine runs with mem_limit 68719476736, not 0;",
+    ),
+    "container's /dev/shm": (
+        PATH,
+        with_engine(shm=64 << 20),
+        "SG868: spark1: sparkgen-engine runs with shm_size 67108864, not 17179869184;",
+    ),
+    "container's processors": (
+        PATH,
+        with_engine(cpus="0-3"),
+        "SG868: spark1: sparkgen-engine runs with cpuset 0-3, not none;",
+    ),
+    "container that is privileged": (
+        PATH,
+        with_engine(privileged=True),
+        "SG868: spark1: sparkgen-engine runs with privileged true, not false;",
+    ),
+    "container's network": (
+        PATH,
+        with_engine(network="bridge"),
+        "SG868: spark1: sparkgen-engine runs with network_mode bridge, not host;",
+    ),
+    "container with the node's processes": (
+        PATH,
+        with_engine(pid="host"),
+        "SG868: spark1: sparkgen-engine runs with pid host, not none;",
+    ),
+    "container that Docker restarts": (
+        PATH,
+        with_engine(restart="always"),
+        "SG868: spark1: sparkgen-engine runs with restart always, not no;",
+    ),
+    "container without init": (
+        PATH,
+        with_engine(init=False),
+        "SG868: spark1: sparkgen-engine runs with init false, not true;",
+    ),
+    "container without RDMA": (
+        PATH,
+        with_engine(devices=()),
+        "SG868: spark1: sparkgen-engine runs without the device /dev/infiniband;",
+    ),
+    "container without its capability": (
+        PATH,
+        with_engine(capabilities=()),
+        "SG868: spark1: sparkgen-engine runs without the cap-add IPC_LOCK;",
+    ),
+    "container with another capability": (
+        PATH,
+        with_engine(capabilities=("CAP_IPC_LOCK", "CAP_SYS_ADMIN")),
+        "SG868: spark1: sparkgen-engine runs with the cap-add SYS_ADMIN;",
+    ),
+    "container's locked memory": (
+        PATH,
+        with_engine(ulimits={"memlock": 65536, "stack": 67108864, "nofile": 1048576}),
+        "SG868: spark1: sparkgen-engine runs with",
+    ),
+    "mount that is writable": (
+        PATH,
+        with_engine_mounts(lambda mounts: [(*mounts[0][:2], True), *mounts[1:]]),
+        "SG868: spark1: sparkgen-engine runs with",
+    ),
+    "page without its limit": (
+        CHAT,
+        with_container("sparkgen-web-ui", memory=0),
+        "SG868: spark1: sparkgen-web-ui runs with mem_limit 0, not 4294967296;",
+    ),
+    "model that is cut off": (
+        PATH,
+        with_printed(DISK, "999999999", "99999999"),
+        "SG864: spark1: Qwen/Qwen3-235B-A22B-GPTQ-Int4 has 102.4 GB there, and its weights at",
+    ),
+    "file of weights gone": (
+        GGUF,
+        without("srv/models/qwen3-235b/Qwen3-235B-A22B-Instruct-2507-Q4_K_M-00002-of-00003.gguf"),
+        "SG864: spark1: there is no /srv/models/qwen3-235b/Qwen3-235B-A22B-Instruct-2507-Q4_K_M-0",
+    ),
+    "groups of the user": (
+        PATH,
+        with_printed("id *", " video", ""),
+        "SG867: what the user is a member of differs: docker, nvidia on spark1; docker, nvidia, v",
     ),
     "nccl.conf gone": (
         PATH,

@@ -35,6 +35,7 @@ from generator.pipeline import read_site
 from generator.reports.text import text
 from generator.resources import ROOT
 from generator.site import Node, Site
+from generator.site.complete import DEFAULT_REVISION
 from generator.site.places import place
 from generator.sitefile.beside import Source, SourceFile, nothing_beside
 from generator.sitefile.disk import beside
@@ -66,6 +67,7 @@ def machine(site: Site, node: Node, tree: dict[str, str]) -> Machine:
     printed = {
         "ip -j address": json.dumps([*links, address("lo")]),
         "ip -j route": json.dumps(routes),
+        DISK: "999999999\t/\n",
     }
     compose_files = {p: text for p, text in files.items() if p.endswith("/compose.yaml")}
     running: list[Container] = []
@@ -81,6 +83,7 @@ def machine(site: Site, node: Node, tree: dict[str, str]) -> Machine:
         elif rank:
             processes[4711 + len(processes)] = job(site, rank)
     programs = [program(site)] if processes else []
+    files = {**files, **dict(models(files))}
     return Machine(node.name, files, printed, running, processes, programs, other_programs())
 
 
@@ -134,16 +137,59 @@ def containers(
             entrypoint=service.get("entrypoint", ()),
             env=[*env, *secrets],
             mounts=[ends(mount) for mount in service.get("volumes", ())],
-            shm=int(service.get("shm_size", "16gb").removesuffix("gb")) << 30,
+            shm=in_bytes(service.get("shm_size", "64mb")),
+            memory=in_bytes(service.get("mem_limit", "0")),
+            cpus=service.get("cpuset", ""),
+            pid=service.get("pid", ""),
+            user=service.get("user", ""),
+            init=service.get("init", False),
+            # As Docker names them.
+            capabilities=[f"CAP_{name}" for name in service.get("cap_add", ())],
+            dropped=[f"CAP_{name}" for name in service.get("cap_drop", ())],
+            devices=service.get("devices", ()),
+            ulimits={name: own["hard"] for name, own in service.get("ulimits", {}).items()},
+            network=service.get("network_mode", f"{compose['name']}_default"),
+            ipc=service.get("ipc", "private"),
+            privileged=service.get("privileged", False),
+            restart=service.get("restart", "no"),
         )
 
 
-def ends(mount: dict[str, str] | str) -> tuple[str, str]:
-    """Where a mount of a Compose file comes from, and where it goes."""
+def in_bytes(size: str) -> int:
+    """A size of a Compose file."""
+    number = size.rstrip("bgmk")
+    return int(number) << {"": 0, "k": 10, "m": 20, "g": 30}[size[len(number) :].removesuffix("b")]
+
+
+def ends(mount: dict[str, Any] | str) -> tuple[str, str, bool]:
+    """Where a mount of a Compose file comes from and goes, and whether it is writable."""
     if isinstance(mount, dict):
-        return mount["source"], mount["target"]
-    source, target, *_ = mount.split(":")
-    return source, target
+        return mount["source"], mount["target"], not mount.get("read_only")
+    source, target, *mode = mount.split(":")
+    return source, target, mode != ["ro"]
+
+
+def models(content: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """What models.sh leaves on a node."""
+    for path, lines in content.items():
+        if not path.endswith("node.env"):
+            continue
+        for file in re.findall(r"(?m)^MODEL_FILE=/(.*)$", lines):
+            yield file, "GGUF"
+        for folder in re.findall(r"(?m)^MODEL=\S+ /(\S+)$", lines):
+            yield f"{folder}/config.json", "{}"
+        for hub in re.findall(r"(?m)^HUB=/(.*)$", lines):
+            for source, revision in re.findall(r"(?m)^MODEL=\S+ (\w\S*) (\S+)", lines):
+                folder = f"{hub}/models--{source.replace('/', '--')}"
+                is_commit = re.fullmatch("[0-9a-f]{40}", revision)
+                commit = revision if is_commit else COMMIT
+                yield f"{folder}/refs/{DEFAULT_REVISION if is_commit else revision}", commit
+                yield f"{folder}/snapshots/{commit}/config.json", "{}"
+
+
+COMMIT = "d4" * 20
+# Prints more than any model has.
+DISK = "du *"
 
 
 def captured(path: Path, folder: Path) -> tuple[Site, Adoption]:

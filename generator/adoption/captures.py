@@ -19,7 +19,7 @@ from generator.adoption.found import (
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
-from generator.capture import Capture, CaptureError
+from generator.capture import Capture, CaptureError, records
 from generator.catalogs.commands import marks, of_package
 from generator.diagnostics import Span
 from generator.records import replace
@@ -225,16 +225,12 @@ def _is_json(text: str) -> bool:
 
 def _records(text: Text) -> Iterator[tuple[str, Word]]:
     """The lines that consist of a name and JSON."""
-    for number, line in enumerate(text.text.split("\n")):
-        label, blank, rest = line.partition(" ")
-        if not blank:
-            continue
-        try:
-            values = [json.loads(part) for part in re.findall(r'"(?:[^"\\]|\\.)*"|[^\s"]+', rest)]
-        except ValueError:
-            continue
+    lines = text.text.split("\n")
+    for number, (label, values) in enumerate(records(text.text)):
         if not values:
             continue
+        line = lines[number]
+        rest = line[len(label) + 1 :]
         first = len(label) + 1 + rest.startswith('"')
         span = Span(number, first, number, max(len(line) - rest.endswith('"'), first + 1))
         value = ":".join(map(str, values[:2])) if label == "mount" else str(values[0])

@@ -37,7 +37,11 @@ def limits(draft: Draft, container: Container) -> None:
 
 def _gib(size: str) -> str:
     """A size in Docker's syntax, in GiB; empty if it isn't a whole number of them."""
-    found = _SIZE.fullmatch(size)
-    number = int(found[1]) << _SHIFTS[(found[2] or "").lower()] if found else 0
-    whole, rest = divmod(number, 1 << 30)
+    whole, rest = divmod(size_in_bytes(size) or 0, 1 << 30)
     return f"{whole}g" if whole and not rest else ""
+
+
+def size_in_bytes(size: str) -> int | None:
+    """A size in Docker's syntax, in bytes; None if it is none."""
+    found = _SIZE.fullmatch(size)
+    return int(found[1]) << _SHIFTS[(found[2] or "").lower()] if found else None

@@ -1,6 +1,9 @@
 """What a node recorded about itself: the script for it, and its result, read with caution."""
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from generator.records import record
 from generator.resources import TEMPLATES
@@ -24,6 +27,17 @@ class Capture:
     def place(self, path: str) -> str:
         """The name of one of its texts in findings."""
         return f"{self.archive}:{path.removeprefix('files')}" if path else self.archive
+
+
+def records(text: str) -> Iterator[tuple[str, list[Any]]]:
+    """Each line's name, and the JSON values behind it; none if it is another line."""
+    for line in text.split("\n"):
+        label, _, rest = line.partition(" ")
+        try:
+            parts = re.findall(r'"(?:[^"\\]|\\.)*"|[^\s"]+', rest)
+            yield label, [json.loads(part) for part in parts]
+        except ValueError:
+            yield label, []
 
 
 class CaptureError(Exception):

@@ -56,6 +56,8 @@ def _versions(capture: Capture) -> Iterator[tuple[str, str]]:
         yield "the driver of the GPU", found[1]
     if words := texts.get("commands/uname.txt", "").split():
         yield "the kernel", words[1] if len(words) > 1 else words[0]
+    if groups := texts.get("commands/groups.txt", "").split():
+        yield "what the user is a member of", ", ".join(sorted(groups))
     release = texts.get("commands/dgx-release.txt", "")
     if updates := re.findall(r'DGX_OTA_VERSION="?([0-9.]+)', release):
         yield "the release of DGX OS", updates[-1]

@@ -7,9 +7,11 @@ from typing import Any
 
 import yaml
 
+from generator import catalogs
 from generator.activation import RESTART
 from generator.adoption.found import REMOVED, Container
 from generator.drift.installed import INSTALL, restarts
+from generator.drift.limits import limits
 from generator.drift.seen import Seen
 from generator.drift.uncaptured import is_unreadable
 from generator.locking import commit_on, image_on
@@ -28,7 +30,7 @@ def engines(site: Site, seen: Seen, lock: Lock | None) -> Iterator[Remark]:
             yield from _image(part, seen, engine, lock)
             yield from _variables(part, seen, node, engine)
             yield from _words(part, seen, node, engine)
-            yield from _mounts(part, seen, node, engine)
+            yield from _limits(part, seen)
             yield from restarts(part.unit, seen, _started(seen, engine), _read(part, seen))
         elif part.engine.venv:
             yield from _process(part, seen, node)
@@ -162,6 +164,7 @@ def services(seen: Seen, containers: Mapping[str, Container]) -> Iterator[Remark
             if words and not _alike(words, [word.text for word in there.words[-len(words) :]]):
                 message = f"{name} runs with other arguments than the bundle's"
                 yield seen.remark("SG868", message, _AGAIN, _path(seen, there))
+            yield from limits(seen, service, _AGAIN)
             unit = f"sparkgen-{PurePosixPath(path).stem}"
             own = [p for p, f in seen.files.items() if f.activation.step.endswith(f" {unit}")]
             yield from restarts(unit, seen, _started(seen, there), own)
@@ -170,20 +173,16 @@ def services(seen: Seen, containers: Mapping[str, Container]) -> Iterator[Remark
 _AGAIN = "install the bundle and restart its unit"
 
 
+def _limits(part: Part, seen: Seen) -> Iterator[Remark]:
+    """What the engine's container has of its node."""
+    file = seen.files.get(part.place("opt/sparkgen/compose.yaml"))
+    for service in _composed(file.text) if file else ():
+        if service["container_name"] == part.unit:
+            yield from limits(seen, service, _restart(part, seen))
+
+
 def _composed(text: str) -> list[dict[str, Any]]:
     return list(yaml.safe_load(text)["services"].values())
-
-
-def _mounts(part: Part, seen: Seen, member: Member, engine: Container) -> Iterator[Remark]:
-    """The running container's mounts; Docker itself makes volumes."""
-    wanted = {f"{mount.path}:{mount.inside}" for mount in member.container.mounts}
-    there = {word.text for word in engine.mounts if not word.text.startswith("/var/lib/docker/")}
-    if REMOVED in "".join(there):
-        return
-    for mount in sorted(wanted ^ there):
-        how = "without" if mount in wanted else "with"
-        message = f"the engine runs {how} the mount {mount}"
-        yield seen.remark("SG868", message, _restart(part, seen), _path(seen, engine))
 
 
 def _words(part: Part, seen: Seen, member: Member, engine: Container) -> Iterator[Remark]:
@@ -243,16 +242,41 @@ def _image(part: Part, seen: Seen, engine: Container, lock: Lock | None) -> Iter
 
 def _models(part: Part, seen: Seen, lock: Lock | None) -> Iterator[Remark]:
     path = "commands/models.txt"
-    if path not in seen.capture.texts or part.model.file:
+    if path not in seen.capture.texts:
         return
-    for source in part.model.downloads:
+    sizes = dict(_sizes(seen.text(path)))
+    for file in (*part.model.folders, *part.model.files):
+        if sizes.get(file) == 0:
+            advice = "put it there: models.sh says what is expected"
+            yield seen.remark("SG864", f"there is no {file}", advice, path)
+    for source in part.model.downloads if not part.model.file else ():
         own = source == part.model.source
         revision = (part.model.revision if own else None) or DEFAULT_REVISION
         there = commit_on(seen.capture, source, revision)
         locked = lock.commit(source, revision) if lock else ""
+        known = catalogs.checkpoint(source)
+        least = (known.weight_gb or 0) * 1e9 * _MOST_OF if known else 0
         if not there:
             message = f"{source}, revision {revision}, is not in the cache of the hub"
             yield seen.remark("SG864", message, "run models.sh", path)
+        elif source in sizes and sizes[source] < least:
+            has, wanted = sizes[source] / 1e9, least / 1e9
+            message = f"{source} has {has:.1f} GB there, and its weights at least {wanted:.1f}"
+            yield seen.remark("SG864", message, "run models.sh: it ends what is not whole", path)
         elif locked and there != locked:
             message = f"{source} is at {there[:12]}, and the lock has {locked[:12]}"
             yield seen.remark("SG864", message, "run models.sh, or lock what is there", path)
+
+
+# The catalog has rounded figures.
+_MOST_OF = 0.97
+
+
+def _sizes(text: str) -> Iterator[tuple[str, int]]:
+    """The bytes of each repository, folder and file; 0 if it is not there."""
+    name = ""
+    for label, _, rest in (line.partition(" ") for line in text.splitlines()):
+        name = rest.partition(" ")[0] if label == "cache" else name
+        first, _, size = rest.rpartition(" ")
+        if label in ("size", "path") and size.isdecimal():
+            yield first or name, int(size) << 10

@@ -8,7 +8,7 @@ from generator.drift.seen import OWN, Seen
 from generator.site import Site
 
 # What a bundle describes, and no capture has.
-NEVER = "the values of secrets, the bytes of weights, and the limits of containers"
+NEVER = "the values of secrets, and what is in weights beside their size"
 
 
 def uncaptured(site: Site, seen: Seen) -> Iterator[str]:

@@ -1,11 +1,10 @@
 """What a site's names refer to on its nodes, from captures of them."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
-from generator.capture import Capture
+from generator.capture import Capture, records
 from generator.records import record
 from generator.site.complete import CompleteDeclaration
 from generator.sitefile.lock import Lock, LockedImage, LockedModel
@@ -73,14 +72,14 @@ def image_on(capture: Capture, name: str, is_built: bool = False) -> LockedImage
     for path in sorted(capture.texts):
         if not path.startswith(("containers/", "images/")):
             continue
-        records = list(_records(capture.texts[path]))
-        named = {value.partition("@")[0] for label, value in records if label == "image"}
+        rows = [(label, str(values[0])) for label, values in records(capture.texts[path]) if values]
+        named = {value.partition("@")[0] for label, value in rows if label == "image"}
         if name not in named:
             continue
-        digests = [value for label, value in records if label == "image-digest"]
+        digests = [value for label, value in rows if label == "image-digest"]
         own = [d.partition("@")[2] for d in digests if _repository(d) == _repository(name)]
-        layers = [value for label, value in records if label == "image-layer"]
-        inputs = next((f"sha256:{value}" for label, value in records if label == "image-build"), "")
+        layers = [value for label, value in rows if label == "image-layer"]
+        inputs = next((f"sha256:{value}" for label, value in rows if label == "image-build"), "")
         if own and not is_built:
             return LockedImage(name, digest=sorted(own)[0])
         if layers:
@@ -137,16 +136,6 @@ def _entries(lock: Lock) -> Iterator[tuple[str, str]]:
         yield f"{model.source}, revision {model.revision}", model.commit[:12]
     for file in lock.files:
         yield file.file, file.sha256[:12]
-
-
-def _records(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        label, _, rest = line.partition(" ")
-        try:
-            value = json.loads(rest)
-        except ValueError:
-            continue
-        yield label, str(value)
 
 
 def _repository(reference: str) -> str:
