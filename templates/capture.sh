@@ -812,6 +812,16 @@ installed() {
       echo "not taken, since there is a key in it: ${file#"$root"/}"
     fi
   done
+  # The site's own files, each of at most 64 KiB.
+  sed -n 's/^[0-9a-f]*  \(opt\/sparkgen\/files\/[A-Za-z0-9._\/-]*\)$/\1/p' "$own/SHA256SUMS" | while read -r file; do
+    if [ ! -r "$root/$file" ] || [ "$(head -c 65537 "$root/$file" | wc -c)" -gt 65536 ]; then continue; fi
+    if awk "$redact"'is_shaped($0) { found = 1 } END { exit found }' "$root/$file"; then
+      [ -x "$root/$file" ] && kind=.run || kind=
+      base64 "$root/$file" | take "files/$file$kind.base64"
+    else
+      echo "not taken, since there is a key in it: $file"
+    fi
+  done
   sed -n 's/^[0-9a-f]*  \(\(etc\|opt\)\/.*\)/\1/p' "$own/SHA256SUMS" | while read -r file; do
     folder=${file%/*}
     while [ ! -e "$root/$folder" ] && [ "$folder" != "${folder%/*}" ]; do folder=${folder%/*}; done

@@ -1,6 +1,7 @@
 """`check --live`: compares captured nodes with their site, sorted by what a difference means."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,6 +133,34 @@ def test_site_comes_back_from_its_bundle(sparkgen: Command, tmp_path: Path) -> N
     (tmp_path / "out/pair-qwen3-235b/spark1/etc/nccl.conf").write_text("NCCL_DEBUG=INFO\n")
     changed = sparkgen("import", "out/pair-qwen3-235b", cwd=tmp_path)
     assert "changed since: SG803: out/pair-qwen3-235b/spark1/etc/nccl.conf" in changed.err
+
+
+@pytest.mark.parametrize("name", ["direct-files", "jobs-groups"])
+def test_own_files_come_back_from_nodes(name: str, sparkgen: Command, tmp_path: Path) -> None:
+    site = GOLDEN / name / "site.yaml"
+    archives = [node.capture(tmp_path) for node in clean(valid_file(site))]
+    outcome = sparkgen("import", *archives, "-o", "site.yaml", cwd=tmp_path)
+    assert "nothing has changed" in outcome.out
+    assert of_ones_own(tmp_path) == of_ones_own(site.parent)
+
+
+def test_own_files_come_back_from_a_bundle(sparkgen: Command, tmp_path: Path) -> None:
+    """Those of an image are in its folder alone."""
+    site = GOLDEN / "direct-image/site.yaml"
+    assert sparkgen("build", site, "--out", tmp_path, cwd=tmp_path).code == 0
+    outcome = sparkgen("import", "direct-image", "-o", "own/site.yaml", cwd=tmp_path)
+    assert "nothing has changed" in outcome.out
+    assert of_ones_own(tmp_path / "own") == of_ones_own(site.parent)
+
+
+def of_ones_own(folder: Path) -> dict[str, tuple[bytes, bool]]:
+    """The site file and what is beside it: bytes, and whether they are executable."""
+    beside = [path for name in ("files", "mods") for path in (folder / name).rglob("*")]
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), os.access(path, os.X_OK))
+        for path in (folder / "site.yaml", *beside)
+        if path.is_file()
+    }
 
 
 LOCKED = f"  - {{source: Qwen/Qwen3-235B-A22B-GPTQ-Int4, revision: main, commit: {'e5' * 20}}}\n"

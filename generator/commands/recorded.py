@@ -18,7 +18,7 @@ from generator.drift.recorded import of_bundle, of_captures
 from generator.pipeline import Reading
 from generator.reports import drift as of_disk
 from generator.site.places import BASE_TEXT, LOCK_TEXT, SITE_TEXT
-from generator.sitefile.beside import nothing_beside
+from generator.sitefile.beside import Source, nothing_beside
 from generator.sitefile.disk import beside
 from generator.sitefile.lock import lock_name
 
@@ -29,7 +29,7 @@ def import_recorded(inputs: Sequence[str], file: Path | None, quiet: bool, form:
     captures: list[Capture] = []
     if len(inputs) == 1 and folder.is_dir():
         with disk():
-            found = of_bundle({path: data for path, (data, _) in contents(folder).items()})
+            found = of_bundle(contents(folder))
         if found is None:
             fail(f"{folder} has no text of its site: name the files of its nodes")
     else:
@@ -37,9 +37,11 @@ def import_recorded(inputs: Sequence[str], file: Path | None, quiet: bool, form:
         found = of_captures(captures)
     if found is None:
         return False
-    reading = found.read(str(file or "mine.yaml"), beside(file) if file else nothing_beside)
+    near = beside(file) if file else nothing_beside
+    reading, own = found.read(str(file or "mine.yaml"), near)
     if file:
         _write(file, found.texts, reading)
+        _write_own(file.parent, own)
     changed = [
         *found.others,
         *(_changed(reading, captures) if captures else _edited(reading, folder)),
@@ -88,3 +90,14 @@ def _write(file: Path, texts: Mapping[str, str], reading: Reading) -> None:
             path.write_text(texts[name], encoding="utf-8", newline="\n")
         except OSError as error:
             fail(f"{error.filename or path}: {error.strerror}")
+
+
+def _write_own(folder: Path, own: Mapping[str, Source]) -> None:
+    """The site's own files, which are not there."""
+    for name, source in own.items():
+        for one in source.files:
+            path = folder / name / one.path
+            with disk():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(one.data)
+                path.chmod(0o755 if one.is_executable else 0o644)

@@ -1,16 +1,19 @@
 """The texts of a site that its nodes, or a bundle on disk, keep beside what is installed."""
 
+import re
 from base64 import b64decode
 from binascii import Error
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import unified_diff
+from itertools import chain
 
 from generator.bundle.tree import decoded
 from generator.capture import Capture
 from generator.drift.seen import OWN
 from generator.pipeline import Reading, read_site
-from generator.records import record
+from generator.records import record, replace
 from generator.site.places import BASE_TEXT, LOCK_TEXT, SITE_TEXT, is_recorded
 from generator.sitefile.beside import Beside, Source, SourceFile
 from generator.sitefile.lock import lock_name
@@ -20,24 +23,43 @@ Texts = Mapping[str, str]
 
 @record
 class Recorded:
-    """A site as most nodes keep it; `others` are the lines in which the others' text differs."""
+    """A site as most nodes keep it; `others` are the lines in which the others' text differs.
+
+    `own` are the files that it carries, by their paths below the folder of the bundle for them.
+    """
 
     texts: Texts
     others: tuple[str, ...]
+    own: Mapping[str, SourceFile] = {}
 
-    def read(self, name: str, near: Beside) -> Reading:
-        """Read it as the site file `name`; files that it carries are read from beside that."""
-        own = {lock_name(name): self.texts.get(LOCK_TEXT)}
-        base = self.texts.get(BASE_TEXT)
+    def read(self, name: str, near: Beside) -> tuple[Reading, Mapping[str, Source]]:
+        """Read it as the site file `name`; also gives its own files that are not beside that."""
+        lock, base = self.texts.get(LOCK_TEXT), self.texts.get(BASE_TEXT)
+        lost: dict[str, Source] = {}
 
         def beside(path: str) -> Source:
-            text = own.get(path)
             found = near(path)
-            if text is None and base is not None and found.fault:
-                text = base
-            return found if text is None else Source((SourceFile("", text.encode(), False),))
+            if path == lock_name(name) and lock is not None:
+                return Source((SourceFile("", lock.encode(), False),))
+            if found.fault and (carried := self._carried(path)).files:
+                lost[path] = found = carried
+            elif found.fault and base is not None:
+                return Source((SourceFile("", base.encode(), False),))
+            return found
 
-        return read_site(name, self.texts[SITE_TEXT].encode(), beside)
+        return read_site(name, self.texts[SITE_TEXT].encode(), beside), lost
+
+    def _carried(self, path: str) -> Source:
+        """A file or folder of one's own, which a bundle keeps under its last name."""
+        name = path.rpartition("/")[2]
+        # Nothing that an archive says is written outside of the site's folder.
+        is_inside = not path.startswith("/") and ".." not in path.split("/")
+        files = [
+            replace(file, path=below[len(name) + 1 :])
+            for below, file in self.own.items()
+            if is_inside and f"{below}/".startswith(f"{name}/")
+        ]
+        return Source(tuple(files), is_folder=any(file.path for file in files))
 
 
 def of_captures(captures: Sequence[Capture]) -> Recorded | None:
@@ -45,18 +67,36 @@ def of_captures(captures: Sequence[Capture]) -> Recorded | None:
     found = [(capture.node, dict(_texts(capture))) for capture in captures]
     if not found or not all(SITE_TEXT in texts for _, texts in found):
         return None
-    return _most(found)
+    return replace(_most(found), own=dict(chain.from_iterable(map(_own, captures))))
 
 
-def of_bundle(files: Mapping[str, bytes]) -> Recorded | None:
+def _own(capture: Capture) -> Iterator[tuple[str, SourceFile]]:
+    """The files of a site's own that a capture has, each with its mode before its name."""
+    for path, text in capture.texts.items():
+        if path.startswith(_OWN):
+            with suppress(Error):
+                data = b64decode("".join(text.split()), validate=True)
+                name = path.removeprefix(_OWN).removesuffix(".base64")
+                yield name.removesuffix(".run"), SourceFile("", data, name.endswith(".run"))
+
+
+# Where captures and bundles have them; those of an image are beside its Dockerfile.
+_OWN = "files/opt/sparkgen/files/"
+_CARRIED = re.compile(r"(?:.*/)?(?:opt/sparkgen/files|image/context/(?:files|mods))/(.+)")
+
+
+def of_bundle(files: Mapping[str, tuple[bytes, bool]]) -> Recorded | None:
     """The site of a bundle, by the paths of its files, or of a single node's folder."""
     found: dict[str, dict[str, str]] = {}
-    for path, data in files.items():
+    own: dict[str, SourceFile] = {}
+    for path, (data, is_executable) in files.items():
+        if carried := _CARRIED.fullmatch(path):
+            own[carried[1]] = SourceFile("", data, is_executable)
         folder, _, name = path.rpartition("/")
         if is_recorded(f"{folder or '.'}/{name}") and "/" not in folder:
             found.setdefault(folder, {})[name] = decoded(data)
     given = [(folder, texts) for folder, texts in found.items() if SITE_TEXT in texts]
-    return _most(given) if given else None
+    return replace(_most(given), own=own) if given else None
 
 
 def _most(found: Sequence[tuple[str, Texts]]) -> Recorded:
