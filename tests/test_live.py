@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from bundles import BUNDLES, Bundle
+from captured_nodes import Machine
 from conftest import Command
 from drifted_nodes import DRIFTS, GOLDEN, MORE, PATH, SERVICES, clean, nodes
 from valid_sites import valid_file
@@ -231,6 +232,28 @@ def test_what_is_locked(second: Path, sparkgen: Command, tmp_path: Path) -> None
     assert (outcome.code, data["missing"]) == (1, ["spark1"])
     assert [finding["rule"] for finding in data["findings"]] == ["SG863", "SG864"]
     assert data["findings"][1]["message"].startswith("spark2: Qwen/Qwen3-235B-A22B-GPTQ-Int4 is at")
+
+
+def test_lock_made_before_installing_is_no_drift(sparkgen: Command, tmp_path: Path) -> None:
+    """What is locked from nodes without a bundle is what the bundle then installs and they run."""
+    site = tmp_path / PATH.name
+    site.write_bytes(PATH.read_bytes())
+    bare = [replace(node, files=models_of(node), modes={}) for node in nodes()]
+    (tmp_path / "bare").mkdir()
+    archives = [node.capture(tmp_path / "bare") for node in bare]
+    locked = sparkgen("lock", site, *archives, cwd=tmp_path)
+    assert (locked.code, site.with_name("pair-qwen3-235b.lock.yaml").exists()) == (0, True)
+    assert sparkgen("build", site, cwd=tmp_path).code == 0
+    assert sparkgen("lock", site, "--check", cwd=tmp_path).code == 0
+    installed = [node.capture(tmp_path) for node in clean(valid_file(site))]
+    outcome = sparkgen("check", site, "--live", *installed, cwd=tmp_path)
+    assert outcome.out.splitlines() == [f"spark{n}: as the site says" for n in (1, 2)]
+    assert outcome.code == 0
+
+
+def models_of(node: Machine) -> dict[str, str]:
+    """What a node has besides what is installed."""
+    return {path: text for path, text in node.files.items() if not path.startswith(("etc", "opt"))}
 
 
 def test_node_of_another_site(second: Path, sparkgen: Command, tmp_path: Path) -> None:
