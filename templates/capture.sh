@@ -380,7 +380,8 @@ function is_random(text, parts, count, i) {
 function has_key(name) { return tolower(name) ~ /key|token|secret|passw|auth|cred|cert|cookie|session|private/ }
 function json(text, rest) {
   rest = text
-  if (text ~ /^[ ]*[{][{%]/) return 0
+  # Without a name it is a template, or another text of its owner.
+  if (text !~ /"[^"]*"[ ]*:/ && text !~ /^[ ]*[{][ ]*[}]$/) return 0
   while (match(rest, /"[^"]*"[ ]*:/)) {
     name = substr(rest, RSTART + 1); sub(/".*/, "", name)
     if (!(name in KEYS)) return 0
