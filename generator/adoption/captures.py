@@ -84,7 +84,6 @@ class _Reader:
             release=self._release(),
             visible_gib=self._memory(),
             units=dict(self._units()),
-            caches=dict(self._caches()),
             user=self._user(),
             place=self._text_of("capture.txt").line(0),
             gateway=self._gateway(),
@@ -195,19 +194,6 @@ class _Reader:
             self.items += items.of_entries(text, "unit")
             if found := re.search(r"(?m)^ExecStart=.*", text.text):
                 yield path.rpartition("/")[2], text.word(found[0], found.start(), found.end())
-
-    def _caches(self) -> Iterator[tuple[str, str]]:
-        name = ""
-        for line in self._capture.texts.get("commands/models.txt", "").splitlines():
-            label, _, rest = line.partition(" ")
-            if label == "cache":
-                name = rest.partition(" ")[0]
-            elif (
-                label == "ref"
-                and rest.startswith("main ")
-                and re.fullmatch(r"[0-9a-f]{40}", rest[5:])
-            ):
-                yield name, rest[5:]
 
     def _user(self) -> Word | None:
         text = self._get("commands/models.txt")

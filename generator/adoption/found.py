@@ -167,7 +167,6 @@ class FoundNode:
     release: Word | None = None
     visible_gib: float | None = None
     units: Mapping[str, Word] = {}
-    caches: Mapping[str, str] = {}
     place: Word | None = None
     gateway: str = ""
     repeats: tuple[tuple[Interface, Interface], ...] = ()

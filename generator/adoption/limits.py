@@ -14,7 +14,7 @@ _LIMITS = (
     ("cpus", "cpus", ("cpuset-cpus",)),
 )
 # Source: docker/go-units, RAMInBytes.
-_SIZE = re.compile(r"([0-9]+) ?([kmgt])?i?b?", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]{1,18}) ?([kmgt])?i?b?", re.IGNORECASE)
 _SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import PurePath
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from generator.adoption import (
     captures,
@@ -370,23 +370,15 @@ class _Reader:
 
     def _add(self, name: str, node: FoundNode) -> None:
         known = self._nodes.get(name, FoundNode(name))
-        self._nodes[name] = replace(
-            known,
-            name=name,
-            interfaces=known.interfaces + node.interfaces,
-            containers=known.containers + node.containers,
-            settings=known.settings + node.settings,
-            assigned=known.assigned + node.assigned,
-            programs={**known.programs, **node.programs},
-            neighbors={**known.neighbors, **node.neighbors},
-            management=node.management or known.management,
-            user=node.user or known.user,
-            release=node.release or known.release,
-            visible_gib=node.visible_gib or known.visible_gib,
-            units={**known.units, **node.units},
-            caches={**known.caches, **node.caches},
-            place=node.place or known.place,
-            gateway=node.gateway or known.gateway,
-            repeats=known.repeats + node.repeats,
-            unread=known.unread + node.unread,
-        )
+        both = {key: _joined(getattr(known, key), getattr(node, key)) for key in _FIELDS}
+        self._nodes[name] = replace(known, **both)
+
+
+_FIELDS = [key for key in FoundNode.__annotations__ if key != "name"]
+
+
+def _joined(known: Any, more: Any) -> Any:
+    """What two files say of a node; of a single value, the later one counts."""
+    if isinstance(known, tuple):
+        return known + more
+    return {**known, **more} if isinstance(known, Mapping) else more or known

@@ -278,5 +278,5 @@ def _sizes(text: str) -> Iterator[tuple[str, int]]:
     for label, _, rest in (line.partition(" ") for line in text.splitlines()):
         name = rest.partition(" ")[0] if label == "cache" else name
         first, _, size = rest.rpartition(" ")
-        if label in ("size", "path") and size.isdecimal():
+        if label in ("size", "path") and re.fullmatch("[0-9]{1,15}", size):
             yield first or name, int(size) << 10

@@ -9,19 +9,16 @@ from generator.capture import records
 from generator.drift.seen import Seen
 from generator.reports.remarks import Remark
 
-# What a capture calls it, Compose's key, and what Docker has without that; None: the image's own.
-_SINGLE: tuple[tuple[str, str, Any], ...] = (
-    ("restart", "restart", "no"),
-    ("privileged", "privileged", False),
-    ("network", "network_mode", None),
-    ("ipc", "ipc", None),
-    ("pid", "pid", ""),
-    ("user", "user", None),
-    ("shm-size", "shm_size", None),
-    ("memory", "mem_limit", 0),
-    ("cpus", "cpuset", ""),
-    ("init", "init", None),
-)
+# What a capture calls it: Compose's key, and what Docker has without it; None: the image's own.
+_SINGLE: Mapping[str, tuple[str, Any]] = {
+    "restart": ("restart", "no"), "privileged": ("privileged", False), "pid": ("pid", ""),
+    **{
+        name: (name.replace("network", "network_mode"), None) for name in ("network", "ipc", "user")
+    },
+    "shm-size": ("shm_size", None), "memory": ("mem_limit", 0), "cpus": ("cpuset", ""),
+    "init": ("init", None),
+}
+_There = Mapping[str, Sequence[Sequence[Any]]]
 
 
 def limits(seen: Seen, service: Mapping[str, Any], advice: str) -> Iterator[Remark]:
@@ -29,22 +26,18 @@ def limits(seen: Seen, service: Mapping[str, Any], advice: str) -> Iterator[Rema
     name = service["container_name"]
     path = f"containers/{name}.txt"
     there: dict[str, list[Sequence[Any]]] = {}
-    for label, values in records(seen.text(path)):
+    for label, values in ((label, own) for label, own in records(seen.text(path)) if own):
         there.setdefault(label, []).append(values)
     for difference in (*_settings(service, there), *_parts(service, there)):
         yield seen.remark("SG868", f"{name} runs {difference}", advice, path)
 
 
-_There = Mapping[str, Sequence[Sequence[Any]]]
-
-
 def _settings(service: Mapping[str, Any], there: _There) -> Iterator[str]:
-    for label, key, usual in _SINGLE:
+    for label, (key, usual) in _SINGLE.items():
         wanted = service.get(key, usual)
-        if label in there and wanted is not None:
-            has = there[label][0][0]
-            if _plain(has) != _plain(wanted):
-                yield f"with {key} {_plain(has) or 'none'}, not {_plain(wanted) or 'none'}"
+        has = _plain(there[label][0][0]) if label in there else None
+        if None not in (has, wanted) and has != _plain(wanted):
+            yield f"with {key} {has or 'none'}, not {_plain(wanted) or 'none'}"
 
 
 def _parts(service: Mapping[str, Any], there: _There) -> Iterator[str]:
