@@ -60,6 +60,8 @@ class Draft:
         else:
             node[last] = value
         self._done.append((End.SITE, path, ""))
+        if self.todo.pop(path, None):
+            self.comments.pop(path, None)
         if place:
             self.origins[path] = place
         if guess:

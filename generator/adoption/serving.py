@@ -144,8 +144,6 @@ def unknown(draft: Draft, container: Container) -> None:
         draft.todo[("engine", "name")] = why
         draft.comments[("engine", "name")] = f"TODO: {why}"
         draft.put(("engine", "image"), image.text, image)
-        draft.todo.pop(("engine", "image"))
-        draft.comments.pop(("engine", "image"))
     named = [word for word in container.words if _HUB_ID.fullmatch(word.text)]
     if named:
         draft.drop("model", "name")

@@ -11,11 +11,15 @@ from generator.reports.remarks import Remark
 
 # What a capture calls it: Compose's key, and what Docker has without it; None: the image's own.
 _SINGLE: Mapping[str, tuple[str, Any]] = {
-    "restart": ("restart", "no"), "privileged": ("privileged", False), "pid": ("pid", ""),
+    "restart": ("restart", "no"),
+    "privileged": ("privileged", False),
+    "pid": ("pid", ""),
     **{
         name: (name.replace("network", "network_mode"), None) for name in ("network", "ipc", "user")
     },
-    "shm-size": ("shm_size", None), "memory": ("mem_limit", 0), "cpus": ("cpuset", ""),
+    "shm-size": ("shm_size", None),
+    "memory": ("mem_limit", 0),
+    "cpus": ("cpuset", ""),
     "init": ("init", None),
 }
 _There = Mapping[str, Sequence[Sequence[Any]]]
