@@ -7,6 +7,7 @@ keys of `engine` and `topology` that the example does not set are kept.
 import json
 import math
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -220,6 +221,14 @@ def test_ids_are_unique() -> None:
     assert not retired().keys() & EXPLAINED.keys(), "the id of a retired rule is never used again"
     titles = [known.title for known in EXPLAINED.values()]
     assert len(titles) == len(set(titles))
+
+
+def test_every_module_with_rules_is_imported() -> None:
+    package = ROOT / "generator"
+    for path in (package / "rules").rglob("*.py"):
+        if re.search(r"^@(shape_)?rule\(", path.read_text(encoding="utf-8"), re.MULTILINE):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            assert module in sys.modules, f"{path.name} is not named in rules/__init__.py"
 
 
 def test_every_rule_that_the_code_names_is_documented() -> None:
