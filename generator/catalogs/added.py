@@ -147,6 +147,11 @@ def _flag(each: Mapping[str, Any], registries: Mapping[str, Sequence[str]]) -> F
         for name, value in each.items()
         if name in Flag.__match_args__
     }
+    plain = Flag((), "")
+    if any(
+        isinstance(found[name], tuple) != isinstance(getattr(plain, name), tuple) for name in found
+    ):
+        raise ValueError(found)
     flag = Flag(**found)
     if not flag.names or flag.type not in _TYPES or "\t" in f"{flag.many}{flag.deprecated}":
         raise ValueError(flag.names)
