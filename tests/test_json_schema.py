@@ -34,6 +34,7 @@ OF_THE_RULES = [
     if re.match(r"SG(19|[2-7])", case) and not case.endswith("unknown-key")
 ]
 INEXPRESSIBLE = {
+    "SG102-certificate-without-a-key": "editors learn what keys exclude, not that one is needed",
     "SG106-address-of-a-network": "a pattern can't tell a network's address from a node's",
     "SG106-broadcast-address": "a pattern can't tell a broadcast address from a node's",
     "SG106-command-with-an-open-quote": "a pattern can't tell whether each quote is closed",

@@ -44,6 +44,7 @@ class Forward:
     local: int
     address: str
     port: int
+    scheme: str = "http"
 
 
 def logins(site: Site) -> tuple[Login, ...]:
@@ -70,12 +71,12 @@ def forwards(site: Site) -> tuple[Forward, ...]:
     free: dict[int, Iterator[int]] = {}
     taken: set[int] = set()
     made = []
-    for node, title, address, port in _served(site):
+    for node, title, address, port, scheme in _served(site):
         # All nodes have the dashboard: the search goes on after the ports that are taken.
         ports = free.setdefault(port, _local(port))
         local = next(candidate for candidate in ports if candidate not in taken)
         taken.add(local)
-        made.append(Forward(node, title, local, address, port))
+        made.append(Forward(node, title, local, address, port, scheme))
     return tuple(made)
 
 
@@ -111,34 +112,37 @@ def _fetched(part: Part) -> Iterator[str]:
             yield f"VOCABULARIES={node.name} {node.env['TIKTOKEN_ENCODINGS_BASE']}"
 
 
-def _served(site: Site) -> Iterator[tuple[str, str, str, int]]:
-    """The node, title, address and port of everything that is served, the most important first."""
+_Served = tuple[str, str, str, int, str]
+
+
+def _served(site: Site) -> Iterator[_Served]:
+    """Node, title, address, port and scheme of all that is served, the most important first."""
     is_behind = GATEWAY in site.services and PROXY in site.services
     if is_behind:
         yield from _proxied(site)
     yield from dict.fromkeys(_of_engines(site, with_api=not is_behind))
     for service in site.services.values():
         for page in service.pages(site):
-            yield page.node, page.title, _reached(page.listen), page.port
+            yield page.node, page.title, _reached(page.listen), page.port, page.scheme
     for node in site.nodes:
-        yield node.name, "DGX Dashboard", str(LOOPBACK), DGX_DASHBOARD
+        yield node.name, "DGX Dashboard", str(LOOPBACK), DGX_DASHBOARD, "http"
 
 
-def _proxied(site: Site) -> Iterator[tuple[str, str, str, int]]:
+def _proxied(site: Site) -> Iterator[_Served]:
     from generator.services.proxy import Proxy
 
     if proxy := Proxy.of(site):
-        yield proxy.node, "API", proxy.listen, proxy.port
+        yield proxy.node, "API", proxy.listen, proxy.port, proxy.access.scheme
 
 
-def _of_engines(site: Site, with_api: bool) -> Iterator[tuple[str, str, str, int]]:
+def _of_engines(site: Site, with_api: bool) -> Iterator[_Served]:
     """The same for engines; those that take turns on a port are listed once."""
     for part in site.parts:
         head, api, of = part.head.name, part.engine.api, f" of {part.slot}" if part.group else ""
         if with_api:
-            yield head, f"API{of}", _reached(api.listen), api.port
+            yield head, f"API{of}", _reached(api.listen), api.port, api.scheme
         if "dashboard" in part.engine.ports:
-            yield head, f"Ray dashboard{of}", str(LOOPBACK), part.engine.ports["dashboard"]
+            yield head, f"Ray dashboard{of}", str(LOOPBACK), part.engine.ports["dashboard"], "http"
 
 
 def _reached(listen: str) -> str:

@@ -62,7 +62,7 @@ TEST_NCCL = "2.30.7"
 
 def derive(declared: CompleteDeclaration, file: str) -> Site:
     """The site of a declaration without errors; `file` is the site file's name."""
-    beside = services.requested(declared.services, declared.nodes, declared.pins)
+    beside = services.requested(declared.services, declared.nodes, declared.pins, declared.access)
     site = _derived(declared, file, beside)
     if not declared.jobs:
         return site

@@ -76,9 +76,7 @@ def engine_of(
         venv=declared.venv,
         nccl=declared.nccl,
         launcher=launcher,
-        api=Api(
-            listen, host, declared.port or traits.api_port, _has_tls(declared, traits.tls_flags)
-        ),
+        api=Api(listen, host, declared.port or traits.api_port, declared.has_all(traits.tls_flags)),
         ports={name: declared.ports.get(name, port) for name, port in defaults.items()},
         parallel=declared.parallel,
         memory_utilization=declared.memory_utilization,
@@ -91,11 +89,6 @@ def engine_of(
         task=traits.task(declared.settings.value),
         held_by_others=held_by_others,
     )
-
-
-def _has_tls(declared: DeclaredEngine, flags: Sequence[str]) -> bool:
-    """Whether the engine has all flags that TLS needs."""
-    return bool(flags) and all(flag in declared.settings for flag in flags)
 
 
 def _env_files(declared: DeclaredEngine, group: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from generator.failures.files import Files, value, values
 from generator.failures.network import NOTHING, Element, End, Needs, Network
 from generator.records import record
 from generator.site import Member, Part, Site
+from generator.site.service import OpenService
 
 _UNITS = "etc/systemd/system"
 
@@ -176,7 +177,7 @@ def ways(
     upstreams = tuple(_upstreams(site, files)) if site.address else ()
     for part in (part for part in site.parts if part.is_active):
         own = engine(part, net, units, files)
-        host = _host(site.address or part.engine.api.url)
+        host = _front(site) or part.engine.api.url.partition("://")[2].partition(":")[0]
         entry = net.owner(host) or part.head.name
         before = _before(site, entry, units)
         behind = _behind(part, entry, net, upstreams) if site.address else NOTHING
@@ -189,8 +190,10 @@ def ways(
     return found
 
 
-def _host(url: str) -> str:
-    return url.partition("://")[2].partition(":")[0]
+def _front(site: Site) -> str:
+    """The address of the service that combines the engines, if there is one."""
+    services = (s for s in site.services.values() if isinstance(s, OpenService))
+    return next((service.listen for service in services if service.address), "")
 
 
 def _before(site: Site, node: str, units: Mapping[Element, Program]) -> Needs:

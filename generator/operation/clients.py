@@ -19,6 +19,12 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
         return
     yield from _gone(before, after)
     yield from _keys(before.doors, after.doors)
+    known = {door.authority for door in before.doors}
+    for authority in {door.authority: None for door in after.doors if door.authority not in known}:
+        yield (
+            f"clients must trust the authority of {authority}: operator/certificates.sh root "
+            "prints its certificate"
+        )
     if _has_litellm(before) and after.doors and not _has_litellm(after):
         yield (
             "nginx answers in place of LiteLLM: other texts of errors, the engine in X-Served-By, "

@@ -204,6 +204,10 @@ def _service(unit: str, files: Files, known: Facts) -> Program:
         *(Need("secret", name) for name in secrets),
         *(Need("kept", what, source=own) for what in kept if what),
     }
+    if unit == PROXY and (path := _first(known, "TLS_CERTIFICATE")):
+        made = "make the certificate and install it: operator/certificates.sh"
+        own = made if "TLS_AUTHORITY" in known else f"bring the certificate and its key: {path}"
+        needs.add(Need("kept", f"the certificate and its key, {path}", source=own))
     activation = next(iter(files.values())).activation
     # A firewall's rules stay over a boot.
     return Program(unit, reads, frozenset(needs), activation, boots=not activation.before)
@@ -296,7 +300,8 @@ def _doors(
             groups = tuple(engine.group for engine in engines)
             script = own.get("opt/sparkgen/proxy.sh")
             drains = bool(script and "proxy.sh drain " in script.text)
-            yield Door(url, node, units, groups, tuple(names), CLIENT_KEY, drains)
+            authority = _first(known[node], "TLS_AUTHORITY")
+            yield Door(url, node, units, groups, tuple(names), CLIENT_KEY, drains, authority)
     for engine in () if fronted else engines:
         if engine.url:
             names = dict.fromkeys(engine.names if engine.is_active else ())
@@ -305,6 +310,8 @@ def _doors(
 
 
 def _proxy(known: Facts) -> str:
+    if url := _first(known, "PROXY"):
+        return url
     ports = dict(words.split() for words in known.get("PORT", ()))
     address = _first(known, "MANAGEMENT")
     return f"http://{address}:{ports['proxy']}" if "proxy" in ports and address else ""

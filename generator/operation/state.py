@@ -138,6 +138,7 @@ class Door:
 
     `key` is what requests need: a client's own key of the proxy, the engine's secret, or nothing.
     `drains`: the proxy there can send an engine no more requests before it stops.
+    `authority`: the site whose own authority clients must trust.
     """
 
     url: str
@@ -147,6 +148,7 @@ class Door:
     names: tuple[str, ...]
     key: str = ""
     drains: bool = False
+    authority: str = ""
 
 
 @record

@@ -297,9 +297,14 @@ def renamed(after: Mapping[str, str], before: Mapping[str, str]) -> Mapping[str,
 def _pages(tree: Tree) -> dict[str, str]:
     """The pages that people open, by their titles; each node has a dashboard of its own."""
     file = tree.get("operator/site.env")
-    lines = facts(file.text).get("FORWARD", ()) if file else ()
-    fields = (line.split(maxsplit=3) for line in lines)
-    own = {each[3]: f"http://{each[2]}" for each in fields if len(each) == 4}
+    known = facts(file.text) if file else {}
+    fields = (line.split(maxsplit=3) for line in known.get("FORWARD", ()))
+    encrypted = known.get("ENCRYPTED", ())
+    own = {
+        each[3]: f"http{'s' if each[2] in encrypted else ''}://{each[2]}"
+        for each in fields
+        if len(each) == 4
+    }
     return {
         title: url
         for title, url in own.items()

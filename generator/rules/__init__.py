@@ -39,9 +39,9 @@ __all__ = ["RULES", "check"]
 
 # Each of these modules registers its rules when it is imported.
 _SUBJECTS = (
-    "advice advisories cabling compatibility container engine environment files flags gateway "
-    "groups host_memory images jobs management memory model nccl network nodes offload ports "
-    "requirements secrets security services serving sharing speculation startup switches "
+    "access advice advisories cabling compatibility container engine environment files flags "
+    "gateway groups host_memory images jobs management memory model nccl network nodes offload "
+    "ports requirements secrets security services serving sharing speculation startup switches "
     "variables venv"
 )
 for _name in (*_SUBJECTS.split(), *map(module_name, names())):

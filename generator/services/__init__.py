@@ -10,9 +10,9 @@ from generator.diagnostics import KeyPath
 from generator.on_demand import OnDemand
 from generator.records import replace
 from generator.site.service import Service
-from generator.sitefile.declaration import DeclaredNode, Settings
+from generator.sitefile.declaration import Access, DeclaredNode, Settings
 
-GATEWAY, PROXY, QOS = "gateway", "proxy", "qos"
+GATEWAY, PROXY, QOS, WEB_UI = "gateway", "proxy", "qos", "web_ui"
 
 
 # After an installation, what remains to be done on a node is done in this order.
@@ -20,7 +20,7 @@ _NAMES = (
     "power",
     GATEWAY,
     PROXY,
-    "web_ui",
+    WEB_UI,
     "guard",
     QOS,
     "monitoring",
@@ -46,13 +46,18 @@ def host(services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]) -> Dec
 
 
 def requested(
-    services: Mapping[str, Settings], nodes: Sequence[DeclaredNode], pins: Mapping[str, str] = {}
+    services: Mapping[str, Settings],
+    nodes: Sequence[DeclaredNode],
+    pins: Mapping[str, str] = {},
+    access: Access | None = None,
 ) -> dict[str, Service]:
     """The requested services by name; `pins` has the images that a lock has for theirs."""
     own = host(services, nodes)
     found = {name: SERVICES[name].requested(services[name], own) for name in sorted(services)}
     if PROXY in found and GATEWAY in found:
         found[PROXY] = replace(found[PROXY], is_for_all=True)
+    if access:
+        found |= {n: replace(s, access=access) for n, s in found.items() if n in (PROXY, WEB_UI)}
     return {name: service.pinned(pins) for name, service in found.items()}
 
 

@@ -10,13 +10,14 @@ from typing import Self
 from generator.activation import NOTHING, service_restart
 from generator.origin import Origin
 from generator.records import record
+from generator.services import WEB_UI
 from generator.services.gateway import Gateway, Route, routes
 from generator.site import Node, Site, Words
 from generator.site.control_plane import LOOPBACK
-from generator.site.entry import Entry
+from generator.site.entry import Entry, OperatorEntry
 from generator.site.panel import Panel, panels_of
-from generator.site.service import HostedService, Service, on_its_node
-from generator.sitefile.declaration import DeclaredNode, Settings
+from generator.site.service import OpenService, Service, on_its_node
+from generator.sitefile.declaration import Access, DeclaredNode, Settings
 
 # The paths that send requests to a model: those of the OpenAI API, of Anthropic's, and the engines'
 # own. Nothing that loads adapters, puts the server to sleep or describes it is included.
@@ -68,6 +69,7 @@ def _values(site: Site, node: Node) -> dict[str, object]:
     return {
         "proxy": Proxy.of(site),
         "gateway": gateway,
+        "web_ui": site.services.get(WEB_UI),
         "direct": tuple(_direct(site, ways)),
         "routes": ways,
         "what": site.name if gateway else site.parts[0].engine.title,
@@ -83,13 +85,18 @@ def _direct(site: Site, ways: tuple[Route, ...]) -> Iterator[Direct]:
             yield Direct(f"{path}{of}", way.engine, f"{way.scheme}://{way.engine}{path}")
 
 
+def _has_authority(site: Site) -> bool:
+    proxy = Proxy.of(site)
+    return bool(proxy and proxy.access.has_authority)
+
+
 def _script(name: str) -> Entry:
     path = f"opt/sparkgen/proxy/{name}.js"
     return Entry(path, _RESTART, wanted=_HERE, payload=True)
 
 
 @record
-class Proxy(HostedService):
+class Proxy(OpenService):
     """The proxy: where it listens, its image, and the paths that clients may post to.
 
     `is_for_all`: all engines are behind it, not a single one.
@@ -108,6 +115,9 @@ class Proxy(HostedService):
         Entry("opt/sparkgen/proxy.sh", NOTHING, 0o755, _HERE, payload=True),
         Entry("opt/sparkgen/proxy.yaml", _RESTART, wanted=_HERE, values=_values),
     )
+    OPERATOR_ENTRIES = (
+        OperatorEntry("operator/certificates.sh", 0o755, payload=True, wanted=_has_authority),
+    )
 
     node: str
     image: str
@@ -115,6 +125,7 @@ class Proxy(HostedService):
     port: int
     asked: Words
     is_for_all: bool = False
+    access: Access = Access()
 
     @property
     def address(self) -> str:
@@ -127,9 +138,15 @@ class Proxy(HostedService):
         return USER
 
     @property
-    def url(self) -> str:
-        """The base URL for clients."""
-        return f"http://{self.listen}:{self.port}"
+    def own_url(self) -> str:
+        """The base URL for its node, where the name of the address may not be known."""
+        return f"{self.access.scheme}://{self.listen}:{self.port}"
+
+    @property
+    def certified(self) -> Words:
+        """The names and addresses that a certificate of the site's authority is for."""
+        own = (self.access.name, self.listen, self.node, f"{self.node}.local")
+        return (*filter(None, own), "localhost", str(LOOPBACK))
 
     @property
     def own_metrics(self) -> str:
@@ -147,10 +164,9 @@ class Proxy(HostedService):
     @classmethod
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """On the management network; a rule ensures that there is one."""
-        listen = host.management.address.ip if host.management else LOOPBACK
-        image = cls.requested_image(settings)
+        image, listen = cls.requested_image(settings), cls.requested_listen(host)
         asked = dict.fromkeys([*ASKED, *settings.get("paths", ())])
-        return cls(host.name, image, str(listen), cls.requested_port(settings), tuple(asked))
+        return cls(host.name, image, listen, cls.requested_port(settings), tuple(asked))
 
     def secrets(self, site: Site, node: Node) -> Iterator[str]:
         """The keys of the engines."""

@@ -8,20 +8,21 @@ from generator.origin import Origin
 from generator.records import record
 from generator.services import GATEWAY
 from generator.site import Node, Site, Words
-from generator.site.control_plane import LOOPBACK
 from generator.site.entry import Entry
-from generator.site.service import HostedService, Page, Service, on_its_node
-from generator.sitefile.declaration import DeclaredNode, Settings
+from generator.site.service import OpenService, Page, Service, on_its_node
+from generator.sitefile.declaration import Access, DeclaredNode, Settings
 
 _RESTART = service_restart("sparkgen-web-ui", "the web UI")
 _HERE = on_its_node("web_ui")
 
 
 @record
-class WebUi(HostedService):
+class WebUi(OpenService):
     """The chat page: where it listens, and its image."""
 
-    ORIGIN = Origin("services.web_ui engine.bind", "the web UI's settings, generator/services/")
+    ORIGIN = Origin(
+        "services.web_ui engine.bind access", "the web UI's settings, generator/services/"
+    )
 
     NAME = "web_ui"
     KEPT = "the chat page's data, the Docker volume sparkgen-web-ui,"
@@ -35,6 +36,7 @@ class WebUi(HostedService):
     image: str
     listen: str
     port: int
+    access: Access = Access()
 
     @property
     def own_key(self) -> str:
@@ -46,17 +48,11 @@ class WebUi(HostedService):
         """The secrets of the administrator's account, which it creates at its first start."""
         return ("WEBUI_ADMIN_EMAIL", "WEBUI_ADMIN_PASSWORD")
 
-    @property
-    def url(self) -> str:
-        """The URL that people open."""
-        return f"http://{self.listen}:{self.port}"
-
     @classmethod
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """On the management network, or for the head alone if there is none."""
-        listen = host.management.address.ip if host.management else LOOPBACK
-        image = cls.requested_image(settings)
-        return cls(host.name, image, str(listen), cls.requested_port(settings))
+        image, listen = cls.requested_image(settings), cls.requested_listen(host)
+        return cls(host.name, image, listen, cls.requested_port(settings))
 
     def secrets(self, site: Site, node: Node) -> Iterator[str]:
         """Its account, and its key for the gateway if there is one."""
@@ -72,7 +68,7 @@ class WebUi(HostedService):
 
     def pages(self, site: Site) -> Iterator[Page]:
         """The chat page."""
-        yield Page(self.node, "web UI", self.listen, self.port)
+        yield Page(self.node, "web UI", self.listen, self.port, self.access.scheme)
 
 
 SERVICE: type[Service] = WebUi

@@ -10,6 +10,7 @@ from generator.models.architecture import source_of
 from generator.records import record, replace, values
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import (
+    Access,
     Declaration,
     DeclaredEngine,
     DeclaredGroup,
@@ -41,6 +42,7 @@ class CompleteDeclaration:
     pins: Mapping[str, str]
     jobs: tuple[DeclaredJob, ...]
     sources: Mapping[str, Source]
+    access: Access
 
     @property
     def parts(self) -> "tuple[CompletePart, ...]":
@@ -139,6 +141,8 @@ def complete(
         return None
     if declared.nodes is None or declared.services is None or declared.jobs is None:
         return None
+    if declared.access is None:
+        return None
     return CompleteDeclaration(
         identity=declared.identity,
         nodes=declared.nodes,
@@ -149,6 +153,7 @@ def complete(
         pins={},
         jobs=declared.jobs,
         sources=sources,
+        access=declared.access,
     )
 
 

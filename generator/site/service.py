@@ -13,9 +13,10 @@ from generator.diagnostics import KeyPath
 from generator.origin import Origin
 from generator.records import record, replace
 from generator.site import Node, Site
+from generator.site.control_plane import LOOPBACK
 from generator.site.entry import Entry, OperatorEntry
 from generator.site.panel import Panel
-from generator.sitefile.declaration import DeclaredNode, Settings
+from generator.sitefile.declaration import Access, DeclaredNode, Settings
 from generator.sitefile.defaults import default
 
 
@@ -27,6 +28,7 @@ class Page:
     title: str
     listen: str
     port: int
+    scheme: str = "http"
 
 
 @record
@@ -157,6 +159,40 @@ class HostedService(Service):
     def images(self, node: Node) -> Iterable[str]:
         """On its node alone."""
         return (self.image,) if node.name == self.node else ()
+
+
+class OpenService(HostedService):
+    """A service that clients reach: on the management network, or on its node alone without one."""
+
+    __slots__ = ()
+
+    listen: str
+    access: Access
+
+    @staticmethod
+    def requested_listen(host: DeclaredNode) -> str:
+        """The address that clients reach."""
+        return str(host.management.address.ip if host.management else LOOPBACK)
+
+    @property
+    def host(self) -> str:
+        """The name or the address in URLs for clients."""
+        return self.access.name or self.listen
+
+    @property
+    def url(self) -> str:
+        """The base URL for clients."""
+        return f"{self.access.scheme}://{self.host}:{self.port}"
+
+    @property
+    def inner(self) -> str:
+        """Where it is not encrypted: for its node alone, if clients get it encrypted."""
+        return str(LOOPBACK) if self.access.certificate else self.listen
+
+    @property
+    def inner_url(self) -> str:
+        """The base URL there."""
+        return f"http://{self.inner}:{self.port}"
 
 
 def on_its_node(name: str) -> Callable[[Site, Node], bool]:

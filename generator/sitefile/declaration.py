@@ -379,6 +379,10 @@ class DeclaredEngine:
         of_nodes = tuple(OfNode(node.name, node.path, node.env) for node in nodes)
         return replace(self, environment=replace(self.environment, of_nodes=of_nodes))
 
+    def has_all(self, flags: Sequence[str]) -> bool:
+        """Whether it gets all of these flags, and there are any."""
+        return bool(flags) and all(flag in self.settings for flag in flags)
+
     @property
     def sources(self) -> tuple[str, ...]:
         """The paths that it names beside the site file."""
@@ -482,6 +486,32 @@ class Waiver:
 
 
 @record
+class Access:
+    """How clients reach the proxy and the chat page; the name of that node, if it has one in DNS.
+
+    `certificate` and `key` are files on that node, empty if nothing is encrypted. `has_authority`:
+    they are the site's own. `redirects`: requests that are not encrypted are sent on to https.
+    """
+
+    ORIGIN = Origin("access")
+
+    name: str = ""
+    certificate: str = ""
+    key: str = ""
+    has_authority: bool = False
+    redirects: bool = False
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of URLs."""
+        return "https" if self.certificate else "http"
+
+
+# Where a certificate of the site's own authority lies.
+_OWN_CERTIFICATE, _OWN_KEY = "/etc/sparkgen/tls/certificate.pem", "/etc/sparkgen/tls/key.pem"
+
+
+@record
 class Declaration:
     """The sections of a site file; one in which the schema found errors is None.
 
@@ -502,6 +532,7 @@ class Declaration:
     groups: tuple[DeclaredGroup, ...] | None = None
     serves: bool = True
     jobs: tuple[DeclaredJob, ...] | None = ()
+    access: Access | None = Access()
 
     def of_group(self, group: DeclaredGroup) -> "Declaration":
         """The sections as the group sees them; nodes and cables keep their places."""
@@ -538,7 +569,7 @@ class Declaration:
 
 
 _OPTIONAL = {
-    *("defaults", "cabling", "topology", "jobs", "fit", "services", "waivers"),
+    *("defaults", "cabling", "topology", "jobs", "fit", "services", "access", "waivers"),
     *("user", "description", "requires"),
 }
 
@@ -577,6 +608,7 @@ def declare(
         groups=_groups(data[GROUPS]) if valid(GROUPS) and data[GROUPS] else None,
         serves=any(key in invalid or data.get(key) for key in _SERVED),
         jobs=_jobs(data.get("jobs", ())) if valid("jobs") else None,
+        access=_access(data.get("access", {})) if valid("access") else None,
     )
 
 
@@ -615,6 +647,18 @@ def _services(items: Mapping[str, Any]) -> dict[str, Settings]:
         name: own if isinstance(own, dict) else {} for name, own in items.items() if own
     }
     return found | ({"proxy": found.get("proxy", {})} if "gateway" in found else {})
+
+
+def _access(item: Mapping[str, Any]) -> Access:
+    tls = item.get("tls", {})
+    own = "authority" in tls
+    return Access(
+        name=item.get("name", ""),
+        certificate=_OWN_CERTIFICATE if own else tls.get("certificate", ""),
+        key=_OWN_KEY if own else tls.get("key", ""),
+        has_authority=own,
+        redirects=item.get("clear") == "redirect",
+    )
 
 
 def _identity(data: Mapping[str, Any]) -> Identity:

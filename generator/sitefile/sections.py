@@ -17,6 +17,7 @@ SECTIONS = (
     "jobs",
     "fit",
     "services",
+    "access",
     "waivers",
 )
 

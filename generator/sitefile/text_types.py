@@ -199,6 +199,7 @@ def _word(text: str) -> str:
 
 
 _MEANT: dict[str, Callable[[str], str]] = {
+    "domain": str.lower,
     "served_name": _word,
     "endpoint": _port,
     "gib": _gib,

@@ -19,6 +19,7 @@ from generator.diagnostics import (
     removal,
     renamings,
     replacements,
+    scalar,
     slips,
 )
 from generator.records import replace
@@ -281,7 +282,7 @@ def _empty(fault: Fault, path: KeyPath) -> Finding:
 
 
 def _not_allowed(fault: Fault, path: KeyPath) -> Finding:
-    allowed = [str(choice) for choice in fault.constraint]
+    allowed = [scalar(choice) for choice in fault.constraint]
     choices = f"one of: {', '.join(allowed)}" if len(allowed) > 1 else f"write {allowed[0]}"
     word = str(fault.value)
     meant = other_words.choice(word, allowed, rules_at(path).get("meta", {}).get("also", {}))

@@ -73,6 +73,11 @@ stage_hosts() {
   if [[ -n $set_hostname ]]; then sed -i -e "1i127.0.1.1 $node" -e '/^127\.0\.1\.1[[:space:]]/d' "$hosts"; fi
 }
 
+# Says what is wrong with the certificate that clients get.
+tell_certificate() {
+  if [[ ${facts[TLS_CERTIFICATE]:-} ]] && live && ((EUID == 0)); then bash "$bundle/opt/sparkgen/proxy.sh" certificate || true; fi
+}
+
 # Whether a path differs from the wanted state, by mode, owner or text; --check shows how.
 differs() {
   local is=$root/$1 wanted=$stage/$1 old=${kind[$root/$1]:-nothing} new=${kind[$stage/$1]:-nothing}

@@ -380,6 +380,7 @@ fi
 node=${facts[NODE]:-} head=${facts[HEAD]:-} address=${facts[MANAGEMENT]:-none}
 check_host
 check_interfaces
+if [[ $action == check ]]; then tell_certificate; fi
 stage
 look_at "${paths[@]}"
 for path in "${paths[@]}"; do

@@ -35,10 +35,12 @@ socket() { echo "$HOME/.ssh/sparkgen-$(echo "$site $1" | cksum | cut -d ' ' -f 1
 # Sends a command to the connection that this script has started for the node, if there is one.
 control() { ssh -F "$here/ssh_config" -S "$(socket "$1")" -O "$2" "$1" >/dev/null 2>&1; }
 
+scheme() { if fact ENCRYPTED | grep -qxF -e "$1"; then echo https; else echo http; fi; } # ADDRESS:PORT
+
 links() {
   local port node there title
   while read -r port node there title; do
-    [[ $node != "$1" ]] || echo "$node: http://localhost:$port $title"
+    [[ $node != "$1" ]] || echo "$node: $(scheme "$there")://localhost:$port $title"
   done < <(forwards)
 }
 

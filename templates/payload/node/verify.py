@@ -323,6 +323,10 @@ gateway | fact=GATEWAY | Whether the gateway answers for each model that is load
   FAIL mute | {url}/health does not answer | journalctl -u sparkgen-proxy
   SKIP closed | {url} answers; only root can ask it for a model
   FAIL silent | {url} has no answer for {silent} | journalctl -u sparkgen-proxy
+certificate | fact=TLS_CERTIFICATE later | The proxy's certificate: key, name, and three more weeks.
+  OK | {path} is for {name}
+  SKIP closed | only root can read its key
+  FAIL faulty | {found} | correct it, and: sudo systemctl reload sparkgen-proxy
 fail2ban | file=etc/fail2ban/jail.d/sparkgen.conf | Whether fail2ban runs with its jail for sshd.
   OK | it is running, with the jail sshd
   FAIL off | fail2ban is not running: nobody is locked out | sudo systemctl enable --now fail2ban;
@@ -874,9 +878,11 @@ class ServiceChecks(Machine):
     def _gateway(self) -> Case:
         url, key = self.facts.one("GATEWAY"), self.value("/run/sparkgen-proxy/verify.key")
         engines, silent = [], []
+        # The node itself may not know the name of the address.
+        there = ("--insecure", "--connect-to", f"::{self.facts.one('MANAGEMENT')}:")
         states = {
             "stopped": self.ask("systemctl", "is-active", "sparkgen-proxy").text != "active",
-            "mute": not self.ask(*CURL, "--output", "/dev/null", f"{url}/health").good,
+            "mute": not self.ask(*CURL, *there, "--output", "/dev/null", f"{url}/health").good,
             "closed": not key,
         }
         for served in self.facts.all("SERVED") if not any(states.values()) else ():
@@ -885,7 +891,7 @@ class ServiceChecks(Machine):
             body = json.dumps({"model": name, **question}).replace("\\", "\\\\").replace('"', '\\"')
             headers = (f"Authorization: Bearer {key}", "Content-Type: application/json")
             given = "".join(f'header = "{header}"\n' for header in headers)
-            words = ("--insecure", "--max-time", "60", "--include", "--config", "-", f"{url}{path}")
+            words = (*there, "--max-time", "60", "--include", "--config", "-", f"{url}{path}")
             said = self.run("curl", "--silent", *words, given=f'{given}data = "{body}"\n').text
             by = matched(r"(?i)^x-served-by: *(\S+)", said)
             if by and re.match(r"HTTP/\S+ 200", said):
@@ -893,6 +899,13 @@ class ServiceChecks(Machine):
             elif "is not loaded" not in said:
                 silent.append(name)
         return first({**states, "silent": silent}, url=url, engines=engines, silent=silent)
+
+    def _certificate(self) -> Case:
+        path, name = self.facts.one("TLS_CERTIFICATE"), self.facts.one("TLS_NAME")
+        said = self.ask("bash", str(self.here / "opt/sparkgen/proxy.sh"), "certificate")
+        found = "" if said.good else (said.text or said.errors).replace("\n", "; ")
+        states = {"closed": not self.is_root, "faulty": found}
+        return first(states, path=path, name=name, found=found)
 
     def _fail2ban(self) -> Case:
         states = {

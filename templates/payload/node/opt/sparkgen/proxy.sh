@@ -10,6 +10,7 @@
 #                          unless written
 #   proxy.sh undrain ENGINE
 #                          sends it requests again
+#   proxy.sh certificate   prints what is wrong with the certificate that clients get, and exits with 1 if something is
 #   proxy.sh --prepare     writes the files that nginx reads; the unit does that
 set -euo pipefail
 umask 077
@@ -109,6 +110,54 @@ described() { # NAME HASH WORD...
   printf '"%s": {"name": "%s"%s}' "$2" "$1" "$more"
 }
 
+# Whether nginx can load the certificate with its key; prints why not.
+pair() {
+  local certificate key file bring own public
+  certificate=$(fact TLS_CERTIFICATE) key=$(fact TLS_KEY)
+  bring='bring it'
+  [[ -z $(fact TLS_AUTHORITY) ]] || bring='operator/certificates.sh make, then install'
+  for file in "$certificate" "$key"; do
+    [[ -s $file ]] || { echo "$file is missing: $bring"; return 1; }
+  done
+  if ! public=$(openssl x509 -noout -pubkey -in "$certificate" 2>/dev/null); then
+    echo "$certificate is not a certificate in PEM"
+  elif ! own=$(openssl pkey -pubout -passin pass: -in "$key" 2>/dev/null); then
+    echo "$key is not a key in PEM that can be read without a password"
+  elif [[ $public != "$own" ]]; then
+    echo "$key is not the key of $certificate, whose own certificate must come first in that file"
+  else
+    return 0
+  fi
+  return 1
+}
+
+# What else keeps clients from trusting it, one thing per line.
+flaws() {
+  local certificate name kind=host
+  certificate=$(fact TLS_CERTIFICATE) name=$(fact TLS_NAME)
+  if [[ $name =~ ^[0-9.]+$ ]]; then kind=ip; fi
+  [[ $(openssl x509 -noout -in "$certificate" "-check$kind" "$name") == *'does match'* ]] ||
+    echo "$certificate is not for $name, as clients call it"
+  if ! openssl x509 -noout -checkend 0 -in "$certificate" >/dev/null; then
+    echo "$certificate has expired: renew it"
+  elif ! openssl x509 -noout -checkend $((21 * 86400)) -in "$certificate" >/dev/null; then
+    echo "$certificate expires on $(openssl x509 -noout -enddate -in "$certificate" | cut -d = -f 2): renew it"
+  fi
+  if [[ -e $prepared/certificate.pem ]] && ! cmp -s "$certificate" "$prepared/certificate.pem"; then
+    echo "nginx has another one than $certificate: systemctl reload sparkgen-proxy"
+  fi
+}
+
+certificate() {
+  local said
+  [[ -n $(fact TLS_CERTIFICATE) ]] || { echo "clients get no certificate"; return 0; }
+  ((EUID == 0)) || die "only root can read the key"
+  if ! said=$(pair) || said=$(flaws) && [[ $said ]]; then
+    echo "$said"
+    return 1
+  fi
+}
+
 # Root reads the keys, nginx the files made from them; no other user can reach those. verify.py has a key of its own.
 prepare() {
   local user name hash words found value text='' separator=''
@@ -136,10 +185,14 @@ prepare() {
     separator=$',\n'
   done < <(fact ENGINE_KEY)
   echo "{$text}" >"$prepared/engines.json.new"
+  if [[ -n $(fact TLS_CERTIFICATE) ]]; then
+    value=$(pair) || die "$value"
+    cat "$(fact TLS_CERTIFICATE)" >"$prepared/certificate.pem.new"
+    cat "$(fact TLS_KEY)" >"$prepared/key.pem.new"
+  fi
   touch "$prepared/drained"
   chown "$user:$user" "$prepared"/*.new "$prepared/drained"
-  mv "$prepared/clients.json.new" "$prepared/clients.json"
-  mv "$prepared/engines.json.new" "$prepared/engines.json"
+  for value in "$prepared"/*.new; do mv "$value" "${value%.new}"; done
   [[ $found ]] || echo "no client has a key yet: sudo /opt/sparkgen/proxy.sh add NAME" >&2
 }
 
@@ -212,6 +265,7 @@ undrain() { drained "$1" no; }
 case ${1:-} in
   --prepare) prepare ;;
   list) list ;;
+  certificate) certificate ;;
   add | remove | drain | undrain)
     (($# >= 2)) || usage
     exec {lock}<"$(dirname "$keys")"

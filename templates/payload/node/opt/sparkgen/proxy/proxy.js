@@ -28,6 +28,9 @@ function client(r) {
 // Finds the engines for a request, and passes it to one of them.
 function route(r) {
   const caller = clients.of(r);
+  if (clients.exposed(r)) {
+    return refuse(r, 400, 'key_exposed', 'The key is in the URL or in a header that engines get: send it as Authorization alone.');
+  }
   if (r.method !== 'POST' && r.uri.startsWith('/v1/models')) {
     return list(r, caller);
   }
