@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import faster_programs
 import pytest
-import shortcuts
 from bundles import BUILT
 from click.testing import CliRunner
 from cluster import probe
@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PATH"] = f"{NODE_PATH}:{os.environ['PATH']}"
         os.environ[BUILT] = tempfile.mkdtemp(prefix="sparkgen-bundles.")
-        shortcuts.place(programs := Path(os.environ[BUILT]) / "programs")
+        faster_programs.place(programs := Path(os.environ[BUILT]) / "programs")
         os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
 
 

@@ -18,7 +18,7 @@ def names() -> tuple[str, ...]:
 
 
 def module_name(engine: str) -> str:
-    """The name of the modules about an engine, in this room and in others."""
+    """The name of the modules about an engine, in this package and in others."""
     return engine.translate({ord("-"): "_", ord("."): "_"})
 
 

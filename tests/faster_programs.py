@@ -33,7 +33,7 @@ touch "$passed"
 
 
 def place(folder: Path) -> None:
-    """Write the shortcuts for the programs that are installed."""
+    """Write those for the programs that are installed."""
     folder.mkdir()
     for name, script in _SCRIPTS.items():
         program = shutil.which(name)

@@ -1,6 +1,6 @@
-"""What each room may know: compares the table of `generator/README.md` with imports and names.
+"""What each package may know: compares the table of `generator/README.md` with imports and names.
 
-Names of engines and of kinds of topology appear only in their own rooms.
+Names of engines and of kinds of topology appear only in their own packages.
 """
 
 import ast
@@ -21,26 +21,26 @@ ANY = {"any"}
 
 
 def table() -> dict[str, set[str]]:
-    """The rooms in their order, and what each may import from."""
+    """The packages in their order, and what each may import from."""
     rows = [line.split("|")[1:-1] for line in README.splitlines() if line.startswith("| `")]
     return {
-        NAME.findall(room)[0]: ANY if allowed.strip() == "any" else set(NAME.findall(allowed))
-        for room, _, allowed in rows
+        NAME.findall(package)[0]: ANY if allowed.strip() == "any" else set(NAME.findall(allowed))
+        for package, _, allowed in rows
     }
 
 
-def ground() -> set[str]:
+def base_modules() -> set[str]:
     """What everything may import from."""
-    sentence = re.search(r"from the ground: (.*?), which import", README, re.DOTALL)
+    sentence = re.search(r"from the base modules: (.*?), which import", README, re.DOTALL)
     return set(NAME.findall(sentence[1])) if sentence else set()
 
 
 def imports() -> dict[str, set[str]]:
-    """The rooms that each room imports from, including imports within functions."""
+    """The packages that each imports from, including imports within functions."""
     found = defaultdict(set)
     for path in PACKAGE.rglob("*.py"):
-        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        found[room] |= {*modules(path)} - {room}
+        package = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        found[package] |= {*modules(path)} - {package}
     return found
 
 
@@ -60,14 +60,14 @@ def modules(path: Path) -> Iterator[str]:
 
 
 def test_imports_are_those_of_the_table() -> None:
-    rooms, shared, imported = table(), ground(), imports()
-    assert not {*rooms} & shared
-    assert {*imported} == {*rooms} | shared
+    packages, shared, imported = table(), base_modules(), imports()
+    assert not {*packages} & shared
+    assert {*imported} == {*packages} | shared
     used = {name: imported[name] - shared for name in imported}
     assert {name for name in shared if used[name]} == set()
-    above = {name: {*list(rooms)[:place]} for place, name in enumerate(rooms)}
-    assert {name: below for name in rooms if (below := used[name] - above[name])} == {}
-    listed = {name: allowed for name, allowed in rooms.items() if allowed != ANY}
+    above = {name: {*list(packages)[:place]} for place, name in enumerate(packages)}
+    assert {name: below for name in packages if (below := used[name] - above[name])} == {}
+    listed = {name: allowed for name, allowed in packages.items() if allowed != ANY}
     assert {name: used[name] for name in listed} == listed
 
 
