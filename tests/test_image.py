@@ -182,7 +182,7 @@ def test_other_build_under_the_same_name_restarts_the_engine(
     assert sparkgen("build", "site.yaml", cwd=tmp_path).code == 0
     site.write_text(site.read_text().replace("ray==2.55.0", "ray==2.56.0"))
     output = sparkgen("diff", "--stat", "site.yaml", cwd=tmp_path).out
-    assert "build and load the image first: vllm-own:1: spark1, spark2" in output
+    assert "build and load the image first, as README.md says: vllm-own:1: spark1, spark2" in output
     assert output.index("build and load") < output.index("start the engine, the head last")
 
 

@@ -36,7 +36,7 @@ engine:
 """
 IMAGE = "  image: vllm/vllm-openai:v0.33.0\n"
 # No model is fetched for a stand-in.
-FETCHED: dict[str, Action] = {"fetch the ": lambda *_: None}
+FETCHED: dict[str, Action] = {"fetch the ": lambda *_: None, "install vllm ": lambda *_: None}
 
 
 def site_of(name: str, more: str = "") -> Site:
