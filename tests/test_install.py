@@ -1069,6 +1069,21 @@ def test_change_that_hangs_is_undone_in_time(
     assert snapshot(machine) == before
 
 
+# A container with a folder of the lock's name, which a process in it holds.
+CONTAINER = """
+unshare --mount sh -c 'mount -t tmpfs none /var && mkdir -p /var/backups/sparkgen &&
+  exec sleep 300 </var/backups/sparkgen' & other=$!
+"""
+
+
+def test_what_holds_another_folder_of_that_name_goes_on(machine: Path) -> None:
+    hung = HUNG.format(program="netplan", arguments="apply", then=":")
+    done = live(machine, CONTAINER + hung, "kill $other && echo went on")
+    assert done.status == 0, done.err
+    assert "all is as it was before 0001-" in done.out
+    assert done.out.endswith("went on\n")
+
+
 def test_values_in_force_come_back(machine: Path) -> None:
     lines = f"sysctl --quiet {ARP}=2; $I --apply && $I --rollback && sysctl --values {ARP}"
     done = live(machine, lines, folder=LAB_MESH)

@@ -328,8 +328,12 @@ if [[ $action != check ]]; then
   # The timer's rollback ends whoever holds the lock: nobody would start it a second time. What the kernel does not let
   # die yet, such as a sync of a disk that does not answer, does nothing more when it returns.
   if [[ -n $overdue ]] && ! flock --timeout 2 "$lock"; then
-    mapfile -t holders < <(find /proc/[0-9]*/fd -lname "$backups" -printf '%h\n' 2>/dev/null {lock}>&-)
-    for process in "${holders[@]//[!0-9]/}"; do [[ $process == "$$" ]] || end "$process"; done
+    mapfile -t holders < <(find /proc/[0-9]*/fd -lname "$backups" 2>/dev/null {lock}>&-)
+    # A container may have a folder of this name too: only those that hold this one.
+    for holder in "${holders[@]}"; do
+      process=${holder#/proc/} process=${process%%/*}
+      if [[ $process != "$$" && $holder -ef $backups ]]; then end "$process"; fi
+    done
     flock --timeout 10 "$lock" || true
   elif [[ -z $overdue ]]; then
     flock --timeout "$(if [[ $action == rollback ]]; then echo 300; else echo 0; fi)" "$lock" ||
