@@ -43,6 +43,7 @@ _EXAMPLES = {
 }
 _JOB = {"name": "finetune", "launcher": "torchrun", "command": "train.py"}
 _BESIDE: Mapping[str, Mapping[str, Any]] = {
+    "access.clear": {"access.tls": {"authority": "site"}, "services.proxy": True},
     "engine.ports.ray": {"engine.launcher": "ray"},
     "engine.ports.dashboard": {"engine.launcher": "ray"},
     "engine.ports.data_parallel_rpc": {"engine.parallel": {"data": 3}},

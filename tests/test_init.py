@@ -26,7 +26,8 @@ NO_PORT = "no QSFP interface of a DGX Spark in it, such as enp1s0f0np0"
 
 def site_of(text: str) -> Site:
     reading = read_site("site.yaml", text.encode())
-    assert not reading.findings
+    # Whether to encrypt is for a person to decide: it needs a certificate.
+    assert {finding.rule for finding in reading.findings} <= {"SG271"}
     assert reading.site
     return reading.site
 

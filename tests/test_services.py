@@ -486,10 +486,12 @@ def test_prometheus(bundle: Bundle, tmp_path: Path) -> None:
     addresses = [node.address for node in bundle.site.nodes]
     # Alternatives that share a port are one target.
     apis = dict.fromkeys(part.engine.api.url.split("//")[1] for part in bundle.site.parts)
-    engines = [f"{proxy.listen}:{proxy.port}"] * len(apis) if proxy else list(apis)
+    # Under TLS by its name, which the certificate is for.
+    url = proxy.url.split("//")[1] if proxy else ""
+    engines = [url] * len(apis) if proxy else list(apis)
     assert jobs == {
         **({"engine": engines} if engines else {}),
-        **({"proxy": [f"{proxy.listen}:{proxy.port}"]} if proxy else {}),
+        **({"proxy": [url]} if proxy else {}),
         "node": [f"{address}:9100" for address in addresses],
         "gpu": [f"{address}:9400" for address in addresses],
     }
