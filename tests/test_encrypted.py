@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from bundles import IN_GROUPS
+from conftest import Command
 from gateway_node import ENGINE
 from programs import require, require_root
 from proxied import NGINX, entering, is_up, machine, require_nginx
@@ -380,3 +381,47 @@ def test_script_says_what_comes_first(front: Front, tmp_path: Path) -> None:
         assert "operator/certificates.sh make" in other.run(*words).stderr
     assert other.run("other").returncode == 2
     assert not list(tmp_path.iterdir())
+
+
+# What a change of certificates asks for
+
+
+MAKE = "make the certificate and install it: operator/certificates.sh"
+RESTART_PAGE, RESTART_PROXY = (f"systemctl restart sparkgen-{n}" for n in ("web-ui", "proxy"))
+ENCRYPTED = (Path(__file__).parent / "golden/groups-encrypted/site.yaml").read_text()
+CLEAR, _, ACCESS = ENCRYPTED.partition("access:\n")
+OWN = ACCESS.replace("{authority: site}", "{certificate: /srv/a.pem, key: /srv/key.pem}")
+BRING = "bring the certificate and its key: /srv/{}.pem"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "steps"),
+    [
+        # nginx takes the address of the page, and gives it back.
+        (CLEAR, ENCRYPTED, [MAKE, RESTART_PAGE, RESTART_PROXY]),
+        (ENCRYPTED, CLEAR, [RESTART_PROXY, RESTART_PAGE]),
+        (
+            ENCRYPTED,
+            ENCRYPTED.replace("llm.example", "ai.example"),
+            [MAKE, RESTART_PAGE, RESTART_PROXY],
+        ),
+        (ENCRYPTED, f"{CLEAR}access:\n{OWN}", [BRING.format("a"), RESTART_PROXY]),
+        (
+            f"{CLEAR}access:\n{OWN}",
+            f"{CLEAR}access:\n{OWN.replace('/a.', '/b.')}",
+            [BRING.format("b"), RESTART_PROXY],
+        ),
+    ],
+    ids=["encrypted", "in clear text", "another name", "own files", "other files"],
+)
+def test_steps_of_a_change(
+    before: str, after: str, steps: list[str], tmp_path: Path, sparkgen: Command
+) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_text(before)
+    assert sparkgen("build", site, cwd=tmp_path).code == 0
+    site.write_text(after)
+    (told,) = json.loads(sparkgen("diff", site, "--format", "json", cwd=tmp_path).out)["sites"]
+    found = [step["step"] for step in told["order"] if not step["step"].startswith(("copy", "ins"))]
+    assert found == steps
+    assert not [line for line in told["clients"] if "authority of :" in line]

@@ -38,6 +38,7 @@ WITHOUT_EXAMPLES = {
     "SG006": "bytes that are no text",
     "SG007": "megabytes",
     "SG012": "spaces that look alike",
+    "SG273": "a site without an engine",
     **dict.fromkeys((rule for rule in EXPLAINED if rule >= "SG8"), "not about a site file"),
 }
 WITH_EXAMPLES = [rule for rule in EXPLAINED if rule not in WITHOUT_EXAMPLES]

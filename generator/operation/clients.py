@@ -19,7 +19,7 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
         return
     yield from _gone(before, after)
     yield from _keys(before.doors, after.doors)
-    known = {door.authority for door in before.doors}
+    known = {"", *(door.authority for door in before.doors)}
     for authority in {door.authority: None for door in after.doors if door.authority not in known}:
         yield (
             f"clients must trust the authority of {authority}: operator/certificates.sh root "

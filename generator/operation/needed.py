@@ -9,6 +9,8 @@ from generator.operation import actions as do
 from generator.operation.actions import Action
 from generator.operation.conditions import Condition, are_open, has_links, is_guarded
 from generator.operation.state import (
+    PROXY,
+    TLS,
     Cable,
     Cluster,
     Desired,
@@ -391,7 +393,9 @@ def _services(change: Change) -> Iterator[Action]:
             title = program.activation.first or program.activation.step
             title = title if is_new else program.activation.step
             if not program.is_engine and title and not program.is_like(old.get(unit)):
-                place = order.index(unit) if unit in order else len(order)
+                # The chat page leaves its address to a proxy that encrypts, and gets it back.
+                is_last = unit not in order or (unit == PROXY and TLS in program.reads)
+                place = len(order) if is_last else order.index(unit)
                 yield do.run(name, program, title, place)
         for unit, program in old.items():
             if unit not in new and program.activation.before:

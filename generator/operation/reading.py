@@ -10,6 +10,7 @@ from generator.operation.files import facts
 from generator.operation.state import (
     CLIENT_KEY,
     PROXY,
+    TLS,
     Cable,
     Desired,
     Door,
@@ -207,7 +208,10 @@ def _service(unit: str, files: Files, known: Facts) -> Program:
     if unit == PROXY and (path := _first(known, "TLS_CERTIFICATE")):
         made = "make the certificate and install it: operator/certificates.sh"
         own = made if "TLS_AUTHORITY" in known else f"bring the certificate and its key: {path}"
-        needs.add(Need("kept", f"the certificate and its key, {path}", source=own))
+        found = f"{path}, for {_first(known, 'TLS_NAME')}"
+        needs.add(Need("kept", f"the certificate and its key, {found}", source=own))
+        # It has copies of them, which it makes as it starts.
+        reads |= {TLS: found}
     activation = next(iter(files.values())).activation
     # A firewall's rules stay over a boot.
     return Program(unit, reads, frozenset(needs), activation, boots=not activation.before)

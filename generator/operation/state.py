@@ -199,4 +199,6 @@ class Cluster:
 
 
 PROXY = "sparkgen-proxy"
+# What a proxy that encrypts reads besides the bundle: where its certificate is, and for which name.
+TLS = "certificate"
 CLIENT_KEY = "a key of the proxy"

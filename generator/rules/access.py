@@ -28,7 +28,7 @@ def access_without_a_proxy(
         )
 
 
-@rule("SG271", Severity.NOTE, unless="SG270 SG682")
+@rule("SG271", Severity.NOTE, unless="SG270 SG273 SG682")
 def keys_in_clear_text(access: Access, services: Services) -> Iterator[Fault]:
     """Clients' keys cross a network encrypted."""
     if PROXY in services and not access.certificate:

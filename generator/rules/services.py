@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from generator.diagnostics import Severity
 from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.registry import Fault, rule
-from generator.services import host
+from generator.services import GATEWAY, PROXY, WEB_UI, host
 from generator.sitefile.declaration import (
     DeclaredEngine,
     DeclaredModel,
@@ -27,6 +27,21 @@ def flow_control_without_a_switch(
             "remove 'qos'",
             at_key=True,
         )
+
+
+@rule("SG273")
+def service_without_an_engine(
+    services: Mapping[str, Settings], serving: Mapping[str, Sequence[str]]
+) -> Iterator[Fault]:
+    """What is in front of engines has one behind it."""
+    for name in (PROXY, GATEWAY, WEB_UI):
+        if name in services and not serving:
+            yield Fault(
+                f"'{name}' has no engine to ask",
+                ("services", name),
+                f"write 'model' and 'engine' to serve, or remove '{name}'",
+                at_key=True,
+            )
 
 
 @rule("SG681", Severity.WARNING)

@@ -27,7 +27,7 @@ described() {
 distinguished_name = subject
 prompt = no
 [subject]
-CN = $1
+CN = ${1:0:64}
 [root]
 basicConstraints = critical, CA:true, pathlen:0
 keyUsage = critical, keyCertSign, cRLSign
