@@ -1,6 +1,7 @@
 """Jobs on nodes with real systemd, sshd and Open MPI, from start.sh to their exit status."""
 
 import os
+import platform
 import shutil
 import subprocess
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from bundles import Bundle
-from cluster import logins, nodes, stack
+from cluster import docker, logins, nodes, slurm_units, stack
 from cluster.logins import add_logins
 from cluster.machines import KEEP_CACHES, Machine
 from programs import require, require_root
@@ -45,7 +46,33 @@ jobs:
     command: /opt/sparkgen/files/reduce.py
     files: [{source: files/reduce.py}]
     stops: true
+  - name: contained-train
+    launcher: torchrun
+    image: ghcr.io/lab/train:1.0
+    command: /opt/sparkgen/files/rank.py "it's a $HOME test"
+    env: {NOTE: "a b 'c' $d"}
+    files: [{source: files/rank.py}, {path: /run/stand-in}]
+    stops: true
+  - name: contained-reduce
+    launcher: mpi
+    image: ghcr.io/lab/train:1.0
+    command: /opt/sparkgen/files/reduce.py
+    files: [{source: files/reduce.py}, {path: /run/stand-in}]
+    stops: true
+  - name: batch
+    launcher: slurm
+    venv: /opt/train
+    command: /opt/sparkgen/files/reduce.py
+    files: [{source: files/reduce.py}]
+    stops: true
+  - name: contained-batch
+    launcher: slurm
+    image: ghcr.io/lab/train:1.0
+    command: /opt/sparkgen/files/reduce.py
+    files: [{source: files/reduce.py}, {path: /run/stand-in}]
+    stops: true
 """
+IMAGE = "ghcr.io/lab/train:1.0"
 # Ends when its node is told to, with that status.
 RANK = """\
 #!/usr/bin/python3
@@ -58,7 +85,7 @@ sys.exit(int(open("/run/stand-in/end").read()))
 """
 REDUCE = """\
 #!/usr/bin/python3
-import ctypes, os, socket
+import ctypes, os, socket, time
 mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
 world, integer, total = (
     ctypes.byref(ctypes.c_char.in_dll(mpi, f"ompi_mpi_{name}"))
@@ -67,6 +94,8 @@ world, integer, total = (
 one, ranks, rank = ctypes.c_int(1), ctypes.c_int(), ctypes.c_int()
 mpi.MPI_Init(None, None)
 mpi.MPI_Comm_rank(world, ctypes.byref(rank))
+while os.path.exists("/run/stand-in/hold"):
+    time.sleep(0.05)
 mpi.MPI_Allreduce(ctypes.byref(one), ctypes.byref(ranks), 1, integer, total, world)
 print(f"{rank.value} of {ranks.value}, {os.environ['RANK']} on {socket.gethostname()}", flush=True)
 if os.path.exists("/run/stand-in/end"):
@@ -137,6 +166,11 @@ class Cluster:
             for m in self.machines
         ]
 
+    def logged(self, job: str) -> str:
+        """What a batch job of Slurm has printed."""
+        words = ("-o", "cat", "--no-pager", "-t", f"{JOB}{job}")
+        return self.head.run("journalctl", *words).stdout
+
     def runs(self) -> bool:
         return all(machine.run("pgrep", "-f", PROGRAM).stdout for machine in self.machines)
 
@@ -155,24 +189,47 @@ class Cluster:
 def running(folder: Path, torchrun: str, rank: str) -> Iterator[Cluster]:
     """Both nodes with the bundle, whose engine serves; `rank` is what each rank trains."""
     require_root()
-    require(*PROGRAMS, *nodes.PROGRAMS, *logins.PROGRAMS, "journalctl", "mpirun", "flock", "ss")
+    require(
+        *PROGRAMS,
+        *nodes.PROGRAMS,
+        *logins.PROGRAMS,
+        *slurm_units.PROGRAMS,
+        "journalctl",
+        "mpirun",
+        "flock",
+        "ss",
+    )
     (folder / "files").mkdir()
     for name, text in {"rank.py": rank, "reduce.py": REDUCE}.items():
         (folder / "files" / name).write_text(text)
         (folder / "files" / name).chmod(0o755)
+    program = folder / "torchrun"
+    program.write_text(torchrun)
     (folder / "jobs.yaml").write_text(SITE)
     bundle = Bundle(f"jobs-{folder.name}", folder / "jobs.yaml")
     trees = {node.name: stack.prepared(bundle, node, folder) for node in bundle.site.nodes}
     for tree in trees.values():
         _equip(tree, torchrun)
     add_logins(trees.values(), folder)
+    addresses = {n.name: str(n.management.address.ip) for n in bundle.site.nodes if n.management}
+    slurm_units.equip(trees, addresses)
     with stack.cabled(bundle, folder) as network, stack.Rack(trees, network) as rack:
+        image = docker.image(folder, {"torchrun": program}, True, loaded=_mpi())
         for machine in rack.machines.values():
             stack.install(machine)
+            stack.load(machine, IMAGE, image)
             machine.systemctl("start", "--no-block", ENGINE)
+        slurm_units.start(rack.machines)
         started = Cluster(rack, bundle, folder)
         until(started.serves)
         yield started
+
+
+def _mpi() -> Iterator[str]:
+    """Open MPI's library, and what it loads by itself."""
+    folder = Path("/usr/lib") / f"{platform.machine()}-linux-gnu"
+    yield from (str(folder / name) for name in ("libmpi.so.40", "libpmix.so.2"))
+    yield from (str(folder / name) for name in ("openmpi/lib/openmpi3", "pmix2/lib/pmix"))
 
 
 def _equip(tree: Path, torchrun: str) -> None:
@@ -188,7 +245,10 @@ def _equip(tree: Path, torchrun: str) -> None:
         (tree / path).write_text(text)
         (tree / path).chmod(0o755)
     allowed = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
-    for unit, text in {ENGINE: KEEP_CACHES, f"{JOB}reduce": f"Environment={allowed}\n"}.items():
+    for unit, text in (
+        (ENGINE, KEEP_CACHES),
+        *((f"{JOB}{job}", f"Environment={allowed}\n") for job in ("reduce", "contained-reduce")),
+    ):
         drop_in = tree / f"opt/units/{unit}.service.d/test.conf"
         drop_in.parent.mkdir()
         drop_in.write_text(f"[Service]\n{text}")
@@ -200,38 +260,51 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield started
 
 
+# Each launcher, with a program of the node or its virtual environment, and with one of an image.
+TRAININGS = ("train", "contained-train")
+WORLDS = ("reduce", "contained-reduce", "batch", "contained-batch")
+
+
 @pytest.mark.long
-def test_job_between_two_servings(cluster: Cluster) -> None:
-    with cluster.start("train") as process:
-        until(lambda: all("|" in text for text in cluster.printed("train")))
+@pytest.mark.parametrize("job", TRAININGS)
+def test_job_between_two_servings(job: str, cluster: Cluster) -> None:
+    with cluster.start(job) as process:
+        until(lambda: all("|" in text for text in cluster.printed(job)) or process.poll())
         assert [machine.state(ENGINE) for machine in cluster.machines] == ["inactive"] * 2
         cluster.end(0, *cluster.machines)
         output, _ = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, output) == (0, "== train has ended well\n")
+    assert (process.returncode, output) == (0, f"== {job} has ended well\n")
+    port = 29600 + 2 * TRAININGS.index(job)
     hcas, rest = "=rocep1s0f0:1,roceP2p1s0f0:1", "a b 'c' $d|it's a $HOME test"
-    for rank, text in enumerate(cluster.printed("train")):
-        assert f"{rank}|2|10.100.0.11|29600|{hcas}|{rest}" in text.splitlines()
+    for rank, text in enumerate(cluster.printed(job)):
+        assert f"{rank}|2|10.100.0.11|{port}|{hcas}|{rest}" in text.splitlines()
     cluster.is_clear()
 
 
-def test_dead_rank_ends_all(cluster: Cluster) -> None:
-    with cluster.start("train") as process:
-        until(cluster.runs)
+@pytest.mark.parametrize("job", TRAININGS)
+def test_dead_rank_ends_all(job: str, cluster: Cluster) -> None:
+    with cluster.start(job) as process:
+        until(lambda: cluster.runs() or process.poll())
         killed = time.monotonic()
         cluster.worker.run("pkill", "-KILL", "-f", PROGRAM)
         output, _ = process.communicate(timeout=PATIENCE)
     print(f"seen after {time.monotonic() - killed:.1f} s")
-    assert process.returncode == 1
+    assert process.returncode == 1, output
     assert "== the rank on spark2 has ended with exit-code 1; journalctl -u" in output
     cluster.is_clear()
 
 
-def test_job_that_is_stopped(cluster: Cluster) -> None:
-    with cluster.start("train") as process:
-        until(cluster.runs)
-        assert cluster.run("train", "--stop")[0] == 0
-        process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1
+@pytest.mark.parametrize("job", ["train", "contained-train", "contained-reduce", "contained-batch"])
+def test_job_that_is_stopped(job: str, cluster: Cluster) -> None:
+    for machine in cluster.machines:
+        machine.set_file("hold")
+    with cluster.start(job) as process:
+        until(lambda: cluster.runs() or process.poll())
+        assert cluster.run(job, "--stop")[0] == 0
+        output, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode, output
+    for machine in cluster.machines:
+        machine.remove_file("hold")
     cluster.is_clear()
 
 
@@ -244,18 +317,30 @@ def test_missing_file(cluster: Cluster) -> None:
     assert cluster.serves()
 
 
-def test_mpi(cluster: Cluster) -> None:
-    status, output = cluster.run("reduce")
-    assert (status, output) == (0, "== reduce has ended well\n"), output
-    printed = cluster.printed("reduce")[0]
+def test_missing_image(cluster: Cluster) -> None:
+    for words in (("tag", IMAGE, "kept"), ("rmi", IMAGE)):
+        assert cluster.worker.run("docker", *words).returncode == 0
+    status, output = cluster.run("contained-train")
+    cluster.worker.run("docker", "tag", "kept", IMAGE)
+    assert status == 3
+    assert f"docker has no image {IMAGE}\n== spark2: see above\n" in output
+    assert cluster.serves()
+
+
+@pytest.mark.parametrize("job", WORLDS)
+def test_world(job: str, cluster: Cluster) -> None:
+    status, output = cluster.run(job)
+    assert (status, output) == (0, f"== {job} has ended well\n"), output
+    printed = cluster.printed(job)[0] + cluster.logged(job)
     for rank in range(2):
         assert f"{rank} of 2, {rank} on spark{rank + 1}" in printed
     cluster.is_clear()
 
 
-def test_mpi_with_a_rank_that_fails(cluster: Cluster) -> None:
+@pytest.mark.parametrize("job", WORLDS)
+def test_world_with_a_rank_that_fails(job: str, cluster: Cluster) -> None:
     cluster.end(7, cluster.worker)
-    status, output = cluster.run("reduce")
+    status, output = cluster.run(job)
     assert status == 7, output
     assert "== the rank on spark1 has ended with exit-code 7" in output
     cluster.is_clear()

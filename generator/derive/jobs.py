@@ -33,7 +33,7 @@ def job(
         venv=declared.venv,
         rank={n.name: tuple(launcher.rank(network, n, port, command)) for n in nodes},
         lead=lead,
-        options=(*_options(network, mounts), *launcher.OPTIONS) if declared.image else (),
+        options=tuple(_options(network, mounts)) if declared.image else (),
         environment={n.name: _environment(declared, n, network, port, bool(lead)) for n in nodes},
         mounts=mounts,
         carried=files.carried(declared.files, sources, network.head.name),

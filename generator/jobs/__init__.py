@@ -1,6 +1,6 @@
 """What starts the ranks of a job: one module per launcher, named after it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Protocol
 
@@ -10,12 +10,7 @@ from generator.sitefile.sections import entry_keys
 
 
 class Launcher(Protocol):
-    """How ranks are started; the name of a launcher is that of its module.
-
-    `OPTIONS` are Docker's, so that a rank in a container finds what started it.
-    """
-
-    OPTIONS: Sequence[Words]
+    """How ranks are started; the name of a launcher is that of its module."""
 
     def rank(self, network: Site, node: Node, port: int, command: Words) -> Iterable[Words]:
         """What each node runs as its rank, in its container or environment."""

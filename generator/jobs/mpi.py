@@ -7,13 +7,7 @@ from generator.site import Node, Site, Words
 
 
 class Mpi(Launcher):
-    """One MPI world whose own traffic keeps to the control plane, as NCCL carries the data.
-
-    A rank in a container is a process of the node to mpirun: it finds its daemon through the folder
-    for temporary files, and is recognized by its process and user IDs (PMIx).
-    """
-
-    OPTIONS = (("--pid", "host"), ("--ipc", "host"), ("--volume", "/tmp:/tmp"))
+    """One MPI world whose own traffic keeps to the control plane, as NCCL carries the data."""
 
     def rank(self, network: Site, node: Node, port: int, command: Words) -> Iterator[Words]:
         """The program alone."""

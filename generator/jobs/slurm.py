@@ -9,8 +9,6 @@ from generator.site import Node, Site, Words
 class Slurm(Launcher):
     """A batch job that has its nodes to itself."""
 
-    OPTIONS = ()
-
     def rank(self, network: Site, node: Node, port: int, command: Words) -> Iterator[Words]:
         """The program alone."""
         yield command

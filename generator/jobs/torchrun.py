@@ -13,8 +13,6 @@ class Torchrun(Launcher):
     `--max-restarts`).
     """
 
-    OPTIONS = ()
-
     def rank(self, network: Site, node: Node, port: int, command: Words) -> Iterator[Words]:
         """The agent and the program; what is no script or module of Python is run as it is."""
         yield ("torchrun",)

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from programs import UNPACKED, program
@@ -103,9 +103,16 @@ def group(tree: Path) -> str:
 
 
 def image(
-    folder: Path, programs: Mapping[str, Path], python: bool = False, clock: bool = False
+    folder: Path,
+    programs: Mapping[str, Path],
+    python: bool = False,
+    clock: bool = False,
+    loaded: Iterable[str] = (),
 ) -> Path:
-    """The only layer of an image: programs under /app, what scripts call, and optionally Python."""
+    """The only layer of an image: programs under /app, what scripts call, and optionally Python.
+
+    `loaded` are libraries, and folders of plugins, that its programs load by themselves.
+    """
     root = folder / "image"
     for name, file in programs.items():
         _copy(file, root / "app" / name)
@@ -113,6 +120,8 @@ def image(
     (root / "etc").mkdir(parents=True)
     if clock:
         add_clock(root)
+    for path in loaded:
+        _add_loaded(path, root)
     return _archive(root, python)
 
 
@@ -133,7 +142,8 @@ def tagged(layer: Path, name: str, folder: Path) -> Path:
     with layer.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     layers = {"type": "layers", "diff_ids": [f"sha256:{digest}"]}
-    config = {"architecture": "arm64", "os": "linux", "config": {}, "rootfs": layers}
+    found = {"Env": ["PATH=/app:/usr/bin"]}
+    config = {"architecture": "arm64", "os": "linux", "config": found, "rootfs": layers}
     manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
     for part, content in (("config.json", config), ("manifest.json", manifest)):
         (folder / part).write_text(json.dumps(content))
@@ -170,6 +180,16 @@ def _add(program: str, root: Path) -> None:
     _copy(Path(program), root / "usr/bin" / Path(program).name)
     for library in _libraries(program):
         _copy(library, root / str(library).lstrip("/"))
+
+
+def _add_loaded(path: str, root: Path) -> None:
+    """Copy a library or a folder of them, with the libraries that these load."""
+    if Path(path).is_dir():
+        shutil.copytree(path, root / path.lstrip("/"))
+        _add_libraries(Path(path), root)
+    else:
+        _add(path, root)
+        _copy(Path(path), root / path.lstrip("/"))
 
 
 def _add_library(version: str, root: Path) -> None:

@@ -80,7 +80,10 @@ contained() {
       *) ;;
     esac
   done
-  if [[ ${PMIX_RANK:-} ]]; then passed+=(--user "$(id -u):$(id -g)"); fi
+  # The rank finds its daemon through files, and is recognized by its process and user IDs (PMIx).
+  if [[ ${PMIX_SERVER_TMPDIR:-} ]]; then
+    passed+=(--pid host --ipc host --user "$(id -u):$(id -g)" --volume "$PMIX_SERVER_TMPDIR:$PMIX_SERVER_TMPDIR")
+  fi
   timeout 60 docker rm --force "$unit" >/dev/null 2>&1 || true
   exec docker run --rm --name "$unit" --init --network host --log-driver none "${devices[@]}" "${options[@]}" \
     --env-file "$here/../../etc/sparkgen/jobs/$name.env" "${passed[@]}" --entrypoint "${rank[0]}" "$image" "${rank[@]:1}"

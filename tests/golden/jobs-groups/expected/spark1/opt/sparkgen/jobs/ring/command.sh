@@ -12,9 +12,6 @@ options=(
   --ulimit stack=67108864:67108864
   --ulimit nofile=1048576:1048576
   --device /dev/infiniband
-  --pid host
-  --ipc host
-  --volume /tmp:/tmp
 )
 rank=(
   all_reduce_perf --minbytes 1G
