@@ -575,6 +575,10 @@ def test_unmodelled_layers_are_unknown(config: Any) -> None:
     [
         ("{name: vllm, version: 0.33.0, image: vllm/vllm-openai:v0.33.0}", "--max-model-len=auto"),
         (
+            "{name: vllm, version: 0.13.0, image: vllm/vllm-openai:v0.13.0}",
+            r"--max-model-len=\d+",
+        ),
+        (
             "{name: sglang, version: 0.5.23, image: lmsysorg/sglang:v0.5.23}",
             r"--context-length=\d+",
         ),

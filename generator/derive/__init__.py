@@ -376,7 +376,7 @@ def _group(declared: CompletePart, beside: Mapping[str, Service], place: _Place)
     """Nodes that serve one model together, in the order of their ranks."""
     nodes, fabric, topology = declared.nodes, declared.fabric, declared.topology
     controls = control_planes(nodes, fabric, topology)
-    model = model_of(declared.model, declared.engine.name, declared.source, declared.commits)
+    model = model_of(declared.model, declared.engine, declared.source, declared.commits)
     at_head = (nodes, controls[0], fabric.interfaces[nodes[0].name])
     engine = engine_of(
         declared.engine,

@@ -19,7 +19,7 @@ from generator.sitefile.defaults import default
 
 def model_of(
     declared: DeclaredModel,
-    engine: str,
+    engine: DeclaredEngine,
     source: str,
     commits: Mapping[str, str] = MappingProxyType({}),
 ) -> Model:

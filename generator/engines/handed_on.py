@@ -6,7 +6,7 @@ from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.site import Model, Words
-from generator.sitefile.declaration import DeclaredModel
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 from generator.sitefile.sections import site_schema
 
 
@@ -27,13 +27,13 @@ def owned(engine: str) -> Mapping[str, str]:
     return {**flags(engine), **ENGINE_TRAITS[engine].owned_flags}
 
 
-def values(engine: str, model: DeclaredModel) -> Mapping[str, Any]:
+def values(engine: DeclaredEngine, model: DeclaredModel) -> Mapping[str, Any]:
     """The value of each key; a record has those that more than a flag depends on.
 
     What an engine can determine itself is left to it: it has measured its memory.
     """
     found = {key: getattr(model, key, model.others.get(key)) for key in _keys()}
-    itself = ENGINE_TRAITS[engine].determines
+    itself = ENGINE_TRAITS[engine.name].settles(engine.version)
     return found | {key: itself[key] for key in model.automatic if key in itself}
 
 

@@ -328,9 +328,10 @@ def _shares(cache: Cache) -> tuple[str, ...]:
 def _found(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[str]:
     """What was determined for 'auto', and the margin that it leaves."""
     traits = ENGINE_TRAITS[engine.name]
+    settled = traits.settles(engine.version)
     for key in model.automatic:
         if number := getattr(model, key):
-            own = f" is for {traits.title} to settle; here it" if key in traits.determines else ""
+            own = f" is for {traits.title} to settle; here it" if key in settled else ""
             yield f"'{key}: auto'{own} is {number}, with {TIGHT:.0%} of the engine's share to spare"
 
 

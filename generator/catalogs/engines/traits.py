@@ -215,10 +215,10 @@ class EngineTraits:
     `runs_from_venv`: it is a Python package that needs nothing from a container. `addition` is what
     its images lack for several nodes, by its name in `engine.image.adds`. `needs_pmix`: under Slurm
     its ranks meet by PMIx, so that pyxis has to start their containers. `determines` are
-    the keys of a model that it settles at startup, each with the word for it. `drafts_flag` takes
-    the settings of speculative decoding as JSON. `commits` are the git commits of its versions, if
-    it is built from source. `logs_memory` are the arguments without which its log does not mention
-    its memory.
+    the keys of a model that it settles at startup, since a release, each with the word for it.
+    `drafts_flag` takes the settings of speculative decoding as JSON. `commits` are the git commits
+    of its versions, if it is built from source. `logs_memory` are the arguments without which its
+    log does not mention its memory.
 
     `reads_modelopt`: it reads a checkpoint's kind of quantization through ModelOpt, whatever its
     flag says.
@@ -295,7 +295,7 @@ class EngineTraits:
     runs_from_venv: bool = False
     addition: str = ""
     needs_pmix: bool = False
-    determines: Mapping[str, str] = MappingProxyType({})
+    determines: Mapping[str, tuple[Release, str]] = MappingProxyType({})
     drafts_flag: str = ""
     reads_modelopt: bool = False
     commits: Mapping[str, str] | None = None
@@ -349,6 +349,11 @@ class EngineTraits:
             return None
         build = version.removeprefix("b")
         return f"b{build}" if build.isdecimal() else self.commits.get(version)
+
+    def settles(self, version: str) -> Mapping[str, str]:
+        """The word for each key of a model that a version settles at startup."""
+        found = self.determines.items()
+        return {key: word for key, (since, word) in found if since <= release(version)}
 
     def batch(self, version: str) -> BatchDefaults:
         """The defaults of a version."""
