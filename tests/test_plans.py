@@ -108,6 +108,15 @@ class Kind(NamedTuple):
 
 PAIR, RING = site_text(), ring_text(3)
 GATEWAY, TURNS = case("groups-gateway"), case("groups-alternatives")
+SLURM, ENCRYPTED = case("vllm-slurm"), case("groups-encrypted")
+CLEAR = re.sub(r"access:(\n  .*)+\n", "", ENCRYPTED)
+VENV = case("direct-venv").replace("    - source: files/chat.jinja\n", "")
+JOB = "jobs: [{name: train, launcher: torchrun, image: 'nvcr.io/nvidia/pytorch:26.04-py3', "
+TRAIN = f"{JOB}command: train.py, files: [{{path: /srv/data, target: /data}}]}}]\n"
+CHECKED = (
+    "  files: [{path: /srv/chat.jinja, target: /opt/chat.jinja, sha256: HASH}]\n"
+    "  args: {chat-template: /opt/chat.jinja}\n  parallel"
+)
 VLLM = "  name: vllm\n  version: 0.33.0\n  image: vllm/vllm-openai:v0.33.0\n"
 SGLANG = "  name: sglang\n  version: 0.5.23\n  image: lmsysorg/sglang:v0.5.23-cu130\n"
 KINDS: Mapping[str, Kind] = {
@@ -187,6 +196,21 @@ KINDS: Mapping[str, Kind] = {
                 "  args: {chat-template: /opt/chat.jinja}\n  parallel",
             )
         ),
+    ),
+    "another content of such a file": Kind(
+        replaced(("  parallel", CHECKED), ("HASH", "a" * 64))(PAIR), replaced(("a" * 64, "b" * 64))
+    ),
+    "a job of Slurm": Kind(SLURM, replaced(("32768", "16384"))),
+    "the release in an environment": Kind(VENV, replaced(("version: 0.33.0", "version: 0.32.0"))),
+    "the processors of an environment's engine": Kind(VENV, replaced(("5-9,", "0-9,"))),
+    "a training is added": Kind(PAIR, lambda text: text + TRAIN),
+    "the engines' key": Kind(
+        re.sub(r", secrets: \[VLLM_API_KEY\]", "", GATEWAY), lambda text: GATEWAY
+    ),
+    "encryption is added": Kind(CLEAR, lambda text: ENCRYPTED),
+    "another certificate": Kind(
+        ENCRYPTED,
+        replaced(("{authority: site}", "{certificate: /etc/ssl/a.pem, key: /etc/ssl/a.key}")),
     ),
     "an upgrade of sparkgen": Kind(bundles("0.2.0")["three-models"][1], str, released),
 }

@@ -37,8 +37,11 @@ USUAL = (
     r"copy the folder \(operator/deploy\.sh --run\)",
     r"install\.sh --apply",
     r"stop the engine, the head first",
+    r"scancel --name=\S+",
+    r"drop the page caches .*, then sbatch \S+",
     r"start the engine(, the head last)?",
     r"wait until these serve",
+    r"load operator/\S+ into (Prometheus|Grafana)",
     r"systemctl restart sparkgen-[a-z-]+",
 )
 
@@ -51,7 +54,7 @@ def test_an_upgrade_asks_for_nothing_that_is_there(upgrade: tuple[Change, Review
     for step in found.order:
         assert any(re.fullmatch(known, step.text) for known in (*USUAL, *NEW_THEN)), step.text
     assert found.outcome.lost == ()
-    stopped = any(step.text.startswith("stop the engine") for step in found.order)
+    stopped = any(step.text.startswith(("stop the engine", "scancel")) for step in found.order)
     assert stopped is bool(found.outcome.outages) or "systemctl restart" in str(found.order)
 
 

@@ -104,19 +104,24 @@ def change_address(node: str, address: str) -> Action:
 
 
 # Images before models, since less can go wrong there; keys after the installation.
-_PHASES = {"image": 3, "built image": 3, "secret": 6, "key": 17, "kept": 17}
+_PHASES = {"image": 3, "built image": 3, "squashfs": 3, "secret": 6, "key": 17, "kept": 17}
 
 
 def bring(node: str, needs: Sequence[Need], title: str) -> Action:
     """Bring what programs need and no bundle contains, all of one kind."""
     kind = needs[0].kind
-    has_folder = [must.has_folder(node, needs[0])] if kind in ("secret", "key", "kept") else []
-    before = (must.is_on(node), *has_folder)
+    before = [must.is_on(node)]
+    if kind in ("secret", "key", "kept"):
+        before.append(must.has_folder(node, needs[0]))
+    elif kind == "squashfs":
+        before.append(must.has(node, Need("image", needs[0].source)))
+    elif kind in ("environment", "file"):
+        before += (must.is_unused(node, need) for need in needs)
 
     def then(now: Cluster) -> Cluster:
         return _with(now, node, has=now.nodes[node].has | {*needs})
 
-    return Action((_PHASES.get(kind, 4), title), title, node, before, then)
+    return Action((_PHASES.get(kind, 4), title), title, node, tuple(before), then)
 
 
 def copy(node: str, folder: Folder, option: str, among: str) -> Action:
@@ -179,14 +184,17 @@ def stop(
     *,
     again: bool = False,
 ) -> Action:
-    """Stop one rank of an engine; `again` if the boot has started it.
+    """Stop one rank of an engine, or its job in Slurm; `again` if the boot has started it.
 
     `keeps` are names that can be answered all the time, `opens` doors that open first because one
     closes on its nodes, and the proxy on the node `proxy` drains it first.
     """
     head = engine.nodes[0]
     how = ", which the boot has started" if again else ", the head first"
-    then = _stops(node, [engine.unit])
+    title = (
+        f"scancel --name={engine.job[0]}" if engine.job else f"stop the engine{_of(engine)}{how}"
+    )
+    then = _stops(engine.nodes if engine.job else [node], [engine.unit])
     needs = [must.is_on(node)]
     if node != head:
         needs.append(must.is_down(head, engine.unit))
@@ -195,7 +203,7 @@ def stop(
         then = _then(then, lambda now: _marked(now, _STOPPED.format(engine.group)))
     return Action(
         (15 if again else 8,),
-        f"stop the engine{_of(engine)}{how}",
+        title,
         node,
         tuple(needs),
         then,
@@ -210,7 +218,7 @@ def stop(
 
 def undo_script(node: str, program: Program) -> Action:
     """Undo what a script has done, before an installation that removes it."""
-    title, then = program.activation.before, _stops(node, [program.unit])
+    title, then = program.activation.before, _stops([node], [program.unit])
     return Action((9,), title, node, (must.is_on(node),), then, SERVICE_SECONDS)
 
 
@@ -230,7 +238,7 @@ def shut_down(node: str) -> Action:
 
     def then(now: Cluster) -> Cluster:
         ran = now.nodes[node].running
-        return _with(_stops(node, [u for u, p in ran.items() if p.boots])(now), node, is_on=False)
+        return _with(_stops([node], [u for u, p in ran.items() if p.boots])(now), node, is_on=False)
 
     needs = (must.is_on(node), must.is_idle(node))
     return Action((11,), "shut the node down", node, needs, then, None, (), then)
@@ -294,7 +302,7 @@ def install(
     def until(now: Cluster) -> Cluster:
         ran = now.nodes[node].running
         gone = [u for u, p in ran.items() if u not in folder.programs and not p.activation.gone]
-        return _stops(node, gone)(now)
+        return _stops([node], gone)(now)
 
     def then(now: Cluster) -> Cluster:
         was = now.nodes[node]
@@ -323,7 +331,7 @@ def install(
 def run(node: str, program: Program, title: str, order: int) -> Action:
     """Start or restart a service beside the engine, or run its script."""
     needs = (must.is_ready(node, program),)
-    until = _stops(node, [program.unit])
+    until = _stops([node], [program.unit])
     then = _then(until, _starts({node: program}))
     return Action((18, order), title, node, needs, then, SERVICE_SECONDS, (), until)
 
@@ -331,7 +339,7 @@ def run(node: str, program: Program, title: str, order: int) -> Action:
 def run_last(node: str, program: Program) -> Action:
     """Have a program of the machine know that its file is gone."""
     unit = program.unit
-    needs, then = (must.is_on(node), must.has_no_files(node, unit)), _stops(node, [unit])
+    needs, then = (must.is_on(node), must.has_no_files(node, unit)), _stops([node], [unit])
     return Action((18, 0), program.activation.gone, node, needs, then, SERVICE_SECONDS)
 
 
@@ -381,26 +389,33 @@ def start(
     programs: Mapping[str, Program],
     gone: Sequence[tuple[Cable, str]],
 ) -> Action:
-    """Start one rank of an engine, workers before the head, once cables that go are `gone`."""
-    program, head = programs[node], engine.nodes[0]
+    """Start one rank of an engine, workers before the head, once cables that go are `gone`.
+
+    A job in Slurm starts all ranks.
+    """
+    head, own = engine.nodes[0], programs if engine.job else {node: programs[node]}
     last = ", the head last" if len(engine.nodes) > 1 else ""
-    workers = {name: programs[name] for name in engine.nodes[1:]} if node == head else {}
+    title, workers = f"start the engine{_of(engine)}{last}", {}
+    if engine.job:
+        title = f"drop the page caches as README.md says, then sbatch {engine.job[1]}"
+    elif node == head:
+        workers = {name: programs[name] for name in engine.nodes[1:]}
     needs = (
-        must.is_ready(node, program),
+        *(must.is_ready(name, program) for name, program in own.items()),
         must.is_ready(head, programs[head]),
-        must.is_checked(node),
-        must.has_room(node, engine),
+        *map(must.is_checked, own),
+        *(must.has_room(name, engine) for name in own),
         must.are_running(workers),
         *(must.is_out(cable, end) for cable, end in gone),
     )
     return Action(
         (21,),
-        f"start the engine{_of(engine)}{last}",
+        title,
         node,
         needs,
-        _starts({node: program}),
+        _starts(own),
         0,
-        is_needless=lambda now: not must.are_running({node: program})(now),
+        is_needless=lambda now: not must.are_running(own)(now),
     )
 
 
@@ -421,9 +436,7 @@ def switch(engine: Engine, programs: Mapping[str, Program]) -> Action:
     """Run an engine in place of another one, with the operator's script, which waits for it."""
 
     def until(now: Cluster) -> Cluster:
-        for node in programs:
-            now = _stops(node, engine.rivals)(now)
-        return now
+        return _stops(programs, engine.rivals)(now)
 
     def then(now: Cluster) -> Cluster:
         return _serves(engine)(_starts(programs)(until(now)))
@@ -433,6 +446,15 @@ def switch(engine: Engine, programs: Mapping[str, Program]) -> Action:
     seconds = engine.stop_seconds + engine.load_seconds
     title = f"operator/switch.sh {engine.group}"
     return Action((24,), title, "", needs, then, seconds, (), until)
+
+
+def load(path: str, text: str, program: str) -> Action:
+    """Give a file to a program that is not on the nodes."""
+
+    def then(now: Cluster) -> Cluster:
+        return replace(now, elsewhere={**now.elsewhere, path: text})
+
+    return Action((25,), f"load {path} into {program}", "", (), then)
 
 
 def _of(engine: Engine) -> str:
@@ -470,18 +492,20 @@ def _serves(engine: Engine) -> Effect:
     return lambda now: replace(now, serving={**now.serving, engine.group: engine})
 
 
-def _stops(name: str, units: Collection[str]) -> Effect:
-    """These programs no longer run on a node, and no engine serves that lacks one of them.
+def _stops(names: Collection[str], units: Collection[str]) -> Effect:
+    """These programs no longer run on nodes, and no engine serves that lacks one of them.
 
     Which engines are drained is in the folder of the proxy's unit below /run, which ends with it.
     """
 
     def then(now: Cluster) -> Cluster:
-        running = {u: p for u, p in now.nodes[name].running.items() if u not in units}
-        lost = [g for g, e in now.serving.items() if e.unit in units and name in e.nodes]
-        serving = {g: e for g, e in now.serving.items() if g not in lost} if lost else now.serving
-        drained = {} if PROXY in units else now.drained
-        return replace(_with(now, name, running=running), serving=serving, drained=drained)
+        for name in names:
+            running = {u: p for u, p in now.nodes[name].running.items() if u not in units}
+            lost = {g for g, e in now.serving.items() if e.unit in units and name in e.nodes}
+            if lost:
+                now = replace(now, serving={g: now.serving[g] for g in now.serving.keys() - lost})
+            now = _with(now, name, running=running)
+        return replace(now, drained={}) if PROXY in units else now
 
     return then
 
@@ -491,4 +515,4 @@ def _then(first: Effect, second: Effect) -> Effect:
 
 
 def _stop_all(now: Cluster, name: str) -> Cluster:
-    return _stops(name, now.nodes[name].running)(now)
+    return _stops([name], now.nodes[name].running)(now)

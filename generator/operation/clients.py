@@ -19,12 +19,15 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
         return
     yield from _gone(before, after)
     yield from _keys(before.doors, after.doors)
-    known = {"", *(door.authority for door in before.doors)}
-    for authority in {door.authority: None for door in after.doors if door.authority not in known}:
-        yield (
-            f"clients must trust the authority of {authority}: operator/certificates.sh root "
-            "prints its certificate"
-        )
+    known = {"", *(door.trusted for door in before.doors)}
+    for trusted in {door.trusted: None for door in after.doors if door.trusted not in known}:
+        if trusted.startswith("/"):
+            yield f"clients get another certificate, {trusted}, and must trust whoever signed it"
+        else:
+            yield (
+                f"clients must trust the authority of {trusted}: operator/certificates.sh root "
+                "prints its certificate"
+            )
     if _has_litellm(before) and after.doors and not _has_litellm(after):
         yield (
             "nginx answers in place of LiteLLM: other texts of errors, the engine in X-Served-By, "
@@ -48,8 +51,11 @@ def _gone(before: Desired, after: Desired) -> Iterator[str]:
     answered: dict[str, dict[str, None]] = {}
     for door in before.doors:
         answered.setdefault(door.url, {}).update(dict.fromkeys(_names(before, door)))
+    sent_on = {door.clear: door.url for door in after.doors}
     for url, names in answered.items():
-        if url not in urls and not url.startswith(_LOOPBACK):
+        if url in sent_on:
+            yield f"requests to {url} are sent on to {sent_on[url]}, which clients should use"
+        elif url not in urls and not url.startswith(_LOOPBACK):
             where = _places(names, after)
             moved = ", ".join(f"{listed(own, 'and')} at {place}" for place, own in where.items())
             yield f"nothing answers at {url} any more{f': {moved}' if moved else ''}"
@@ -93,9 +99,15 @@ def _keys(before: Sequence[Door], after: Sequence[Door]) -> Iterator[str]:
             yield f"requests to {door.url} need no key any more"
 
 
-def pages(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+def pages(
+    before: Mapping[str, str], after: Mapping[str, str], doors: Sequence[Door]
+) -> Iterator[str]:
     """The same for pages, each with its title."""
+    sends_on = any(door.clear for door in doors)
     for title, url in before.items():
-        if after.get(title) != url:
+        new = after.get(title, "")
+        if sends_on and new.startswith("https:") and url.startswith("http:"):
+            yield f"requests to {url}, where {title} was, are sent on to {new}"
+        elif new != url:
             now = f": it is at {after[title]}" if title in after else ""
             yield f"nothing answers at {url} any more, where {title} was{now}"

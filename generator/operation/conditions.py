@@ -89,6 +89,21 @@ def are_free_of(now: Cluster, address: Callable[[Node], str], name: str) -> str:
 
 
 @condition
+def has(now: Cluster, name: str, need: Need) -> str:
+    """Something was brought to a node."""
+    return "" if need in now.nodes[name].has else f"{name} lacks {need.kind} {need.name}"
+
+
+@condition
+def is_unused(now: Cluster, name: str, need: Need) -> str:
+    """Nothing runs on a node with other content at the same place."""
+    for program in now.nodes[name].running.values():
+        if any((n.kind, n.name) == (need.kind, need.name) for n in program.needs - {need}):
+            return f"{program.unit} uses {need.name} on {name}"
+    return ""
+
+
+@condition
 def has_folder(now: Cluster, name: str, need: Need) -> str:
     """A node has the file or the folder that something is put into; it comes with a bundle."""
     folder = now.nodes[name].installed
@@ -241,6 +256,8 @@ def is_answered(now: Cluster, bundle: Desired, door: Door, known: Engine) -> boo
     """Whether an engine that runs is found through a door as a bundle has it."""
     engine, node = now.serving.get(known.group), now.nodes.get(door.node)
     if engine is None or (engine.url, engine.names) != (known.url, known.names):
+        return False
+    if engine.key not in ("", known.key):
         return False
     if node is None or known.group in now.drained:
         return False

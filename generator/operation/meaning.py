@@ -28,6 +28,9 @@ def _is_shown(line: str) -> bool:
     return text.startswith(("#", *_SHOWN)) and not text.startswith(_DIRECTIVES)
 
 
+UNKNOWN = "-"
+
+
 def same(path: str, one: str, other: str) -> bool:
-    """Whether two texts of a file mean the same."""
-    return one == other or meaning(path, one) == meaning(path, other)
+    """Whether two texts of a file mean the same, or may do so as far as is known."""
+    return one == other or UNKNOWN in (one, other) or meaning(path, one) == meaning(path, other)

@@ -8,9 +8,10 @@ from generator.bundle.plan import activations
 from generator.operation import actions as do
 from generator.operation.actions import Action
 from generator.operation.conditions import Condition, are_open, has_links, is_guarded
+from generator.operation.meaning import same
+from generator.operation.reading import ELSEWHERE
 from generator.operation.state import (
     PROXY,
-    TLS,
     Cable,
     Cluster,
     Desired,
@@ -46,12 +47,10 @@ class Change:
         nodes = {name: self._node(name, folder) for name, folder in self.before.folders.items()}
         plugged = {end: cable for cable in self.before.cables for end in cable.ends}
         serving = {engine.group: engine for engine in self.before.engines if engine.is_active}
-        return Cluster(nodes, plugged, serving)
+        return Cluster(nodes, plugged, serving, elsewhere=self.before.elsewhere)
 
     def _node(self, name: str, folder: Folder) -> Node:
         new = self.after.folders.get(name, folder)
-        wanted = {need for program in new.programs.values() for need in program.needs}
-        own = {need for program in folder.programs.values() for need in program.needs}
         turns = {e.unit for e in self.before.engines if not e.is_active}
         return Node(
             self.hosts.get(name, name),
@@ -60,11 +59,15 @@ class Change:
             copied=folder,
             installed=folder,
             links=folder.links,
-            has=frozenset(own | {need for need in wanted - own if self._has(name, need)}),
+            has=folder.needs | {n for n in new.needs - folder.needs if self._has(name, n)},
             running={unit: p for unit, p in folder.programs.items() if unit not in turns},
         )
 
     def _has(self, name: str, need: Need) -> bool:
+        own = self.before.folders[name].needs
+        # Its checksum may have been noted alone.
+        if any((old.kind, old.name, old.place) == ("file", need.name, "") for old in own):
+            return True
         return self.comes_by_itself(need) or (need.kind != "kept" and self.had(name, need))
 
     def comes_by_itself(self, need: Need) -> bool:
@@ -72,11 +75,7 @@ class Change:
         return (
             need.kind == "kept"
             and not need.source
-            and all(
-                need not in program.needs
-                for folder in self.before.folders.values()
-                for program in folder.programs.values()
-            )
+            and all(need not in folder.needs for folder in self.before.folders.values())
         )
 
     @cached_property
@@ -235,6 +234,7 @@ def needed(change: Change) -> list[Action]:
         *_installations(change),
         *_services(change),
         *_checks(change),
+        *_elsewhere(change),
     ]
     return sorted(found, key=lambda action: action.phase)
 
@@ -253,8 +253,7 @@ def _by_hand(change: Change) -> Iterator[Action]:
     """What no file of a bundle does, but later steps need: new nodes, logins, addresses."""
     for name in change.new_nodes:
         folder = change.after.folders[name]
-        needs = {need for program in folder.programs.values() for need in program.needs}
-        own = frozenset(need for need in needs if change.comes_by_itself(need))
+        own = frozenset(need for need in folder.needs if change.comes_by_itself(need))
         yield do.prepare(name, folder, own)
     for name, was in change.before.folders.items():
         if new := change.after.folders.get(name):
@@ -268,10 +267,9 @@ def _brought(change: Change) -> Iterator[Action]:
     """What programs need that their nodes don't have, each kind of secret and key at once."""
     for name in change.after.folders:
         folder, node = change.after.folders[name], change.now.nodes.get(name)
-        needs = {need for program in folder.programs.values() for need in program.needs}
-        has = node.has if node else {need for need in needs if change.comes_by_itself(need)}
+        has = node.has if node else {n for n in folder.needs if change.comes_by_itself(n)}
         together: dict[str, list[Need]] = {}
-        for need in sorted(needs - has, key=str):
+        for need in sorted(folder.needs - has, key=str):
             together.setdefault(_title(change, name, need), []).append(need)
         for title, own in together.items():
             secrets = ", ".join(need.name for need in own)
@@ -284,7 +282,7 @@ def _title(change: Change, name: str, need: Need) -> str:
         case "model":
             return _download(change, name, need)
         case "environment":
-            return f"install {need.name} into {sh(need.place)} first"
+            return f"install {need.place} into {sh(need.name)} first"
         case "vocabulary":
             path = sh(f"{need.place}/{need.name}")
             return f"fetch the vocabulary first: curl --create-dirs -L -o {path} {sh(need.source)}"
@@ -297,6 +295,8 @@ def _title(change: Change, name: str, need: Need) -> str:
 
 _WORDS = {
     "image": "fetch the image first: docker pull {}",
+    "squashfs": "export the image for pyxis first, as README.md says: {}",
+    "job's file": "put there what a job reads first: {}",
     "built image": "build and load the image first, as README.md says: {}",
     "folder": "copy the model first: {}",
     "file": "put the engine's file there first: {}",
@@ -350,12 +350,12 @@ def _engines(change: Change) -> Iterator[Action]:
         booted = [name for name in engine.nodes if name in change.power_cycled]
         closing = [change.opens(name) for name in engine.nodes]
         opens = closing[0] if all(closing) else ()
-        for name in engine.nodes:
+        for name in engine.nodes[:1] if engine.job else engine.nodes:
             yield do.stop(name, engine, keeps, opens, proxy)
         yield from (do.stop(name, engine, keeps, again=True) for name in booted)
     for engine in change.starting:
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
-        for name in (*engine.nodes[1:], engine.nodes[0]):
+        for name in engine.nodes[:1] if engine.job else (*engine.nodes[1:], engine.nodes[0]):
             own = [(cable, ends) for cable, ends in change.unplugs if name in cable.nodes]
             gone = [(cable, end) for cable, ends in own for end in ends]
             yield do.start(name, engine, programs, gone)
@@ -394,7 +394,7 @@ def _services(change: Change) -> Iterator[Action]:
             title = title if is_new else program.activation.step
             if not program.is_engine and title and not program.is_like(old.get(unit)):
                 # The chat page leaves its address to a proxy that encrypts, and gets it back.
-                is_last = unit not in order or (unit == PROXY and TLS in program.reads)
+                is_last = unit not in order or (unit == PROXY and program.mentions("TLS_KEY"))
                 place = len(order) if is_last else order.index(unit)
                 yield do.run(name, program, title, place)
         for unit, program in old.items():
@@ -436,6 +436,12 @@ def _check(change: Change, group: str, nodes: Iterable[str], peers: Mapping[str,
         if not peers.keys().isdisjoint(cable.nodes)
     ]
     return do.check_fabric(group, [*nodes], peers, plugged, change.setups)
+
+
+def _elsewhere(change: Change) -> Iterator[Action]:
+    for path, text in change.after.elsewhere.items():
+        if not same(path, text, change.before.elsewhere.get(path, "")):
+            yield do.load(path, text, ELSEWHERE[path])
 
 
 def _is_same(old: Cable, new: Cable) -> bool:

@@ -6,6 +6,7 @@ from operator import attrgetter
 
 from generator.operation.actions import Action
 from generator.operation.conditions import has_links
+from generator.operation.meaning import same
 from generator.operation.needed import Change, needed
 from generator.operation.state import Cluster, Desired
 from generator.records import record
@@ -98,8 +99,7 @@ def _lacks(now: Cluster, after: Desired) -> Iterator[str]:
             yield f"{name} is not confirmed or not checked"
         if not has_links(node, folder) or node.name != folder.node:
             yield f"{name} has other links or another name"
-        needs = {need for program in folder.programs.values() for need in program.needs}
-        yield from (f"{name} lacks {need.kind} {need.name}" for need in needs - node.has)
+        yield from (f"{name} lacks {need.kind} {need.name}" for need in folder.needs - node.has)
         for unit, program in folder.programs.items():
             if unit not in waiting and not program.is_like(node.running.get(unit)):
                 yield f"{name} does not run {unit}"
@@ -107,8 +107,16 @@ def _lacks(now: Cluster, after: Desired) -> Iterator[str]:
     for name, node in now.nodes.items():
         if name not in after.folders and (node.installed or node.running):
             yield f"{name} still has a folder"
+    yield from _lacks_beside(now, after)
+
+
+def _lacks_beside(now: Cluster, after: Desired) -> Iterator[str]:
+    """What is not on the nodes: answers, what was loaded elsewhere, cables."""
     if {*now.serving} != {engine.group for engine in after.engines if engine.is_active}:
         yield "not every engine serves"
+    for path, text in after.elsewhere.items():
+        if not same(path, text, now.elsewhere.get(path, "")):
+            yield f"{path} has not been loaded"
     ends = {end for cable in after.cables for end in cable.ends}
     yield from (f"nothing is in {end}" for end in sorted(ends - now.plugged.keys()))
     yield from (f"{now.plugged[end]} is in {end}" for end in sorted(now.plugged.keys() - ends))

@@ -7,15 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from generator.activation import Activation, Effect
 from generator.bundle.tree import File, Tree
 from generator.operation.files import facts
+from generator.operation.meaning import UNKNOWN
 from generator.operation.state import (
     CLIENT_KEY,
     PROXY,
-    TLS,
     Cable,
     Desired,
     Door,
     Engine,
     Folder,
+    Kind,
     Need,
     Program,
 )
@@ -32,7 +33,15 @@ _NODES, _SSH_KEYS = "etc/sparkgen/nodes.env", "opt/sparkgen/ssh-keys.sh"
 _UNITS = "etc/systemd/system/"
 # Before 0.3, a gateway was a program of its own behind the proxy.
 GATEWAY = "sparkgen-gateway"
+_CLEAR = re.compile(r"^ +listen (\S+) ssl\b.*?^ +error_page 497 =308 ", re.MULTILINE | re.DOTALL)
 _IMAGE = re.compile(r"^ +image: [\"']?([^\s\"']+)", re.MULTILINE)
+# What a virtual environment's engine gets from its unit.
+_SETTINGS = re.compile(r"^(?:User|MemoryMax|AllowedCPUs|ReadWritePaths|Limit\w+)=.*$", re.MULTILINE)
+_SCRIPT = re.compile(r"^Exec\w+=\S*?/(opt/sparkgen/[\w.-]+)", re.MULTILINE)
+_FACT_OF_SCRIPT = re.compile(r"\bfact ([A-Z_]+)|s/\^([A-Z_]+)=//p")
+# What starts an engine, if no file of Compose has the same.
+_STARTED = (("VENV", "container.sh"), ("JOB", "container.sh"), ("JOB", "serve.sbatch"))
+_OF_JOB = re.compile(r"^(image|venv|needed)=\(?([^)\n]*)", re.MULTILINE)
 _STOP = re.compile(r"^TimeoutStopSec=(\d+)$", re.MULTILINE)
 _LOGINS = Activation("", Effect.FILES, step="/opt/sparkgen/ssh-keys.sh")
 _NAMES = ("--served-model-name", "--served_model_name", "--alias")
@@ -53,11 +62,19 @@ def desired(tree: Tree, nodes: Sequence[str], cables: Iterable[Cable]) -> Desire
         tuple(cables),
         engines,
         tuple(_doors(files, known, engines)),
+        {path: tree[path].text for path in ELSEWHERE if path in tree},
     )
 
 
+# What reads them: nothing of a bundle.
+ELSEWHERE = {
+    "operator/prometheus.yml": "Prometheus",
+    "operator/alerts.yml": "Prometheus",
+    "operator/dashboard.json": "Grafana",
+}
+
 # What every release has asked of a node for the same site.
-_OF_SITE = ("image", "model", "folder", "file", "secret", "key")
+_OF_SITE = ("image", "squashfs", "model", "folder", "file", "secret", "key")
 
 
 def completed(old: Desired, known: Desired, *, is_same: bool) -> Desired:
@@ -103,7 +120,7 @@ def _folder(node: str, files: Files, known: Facts, groups: Sequence[str]) -> Fol
     for path, file in files.items():
         if unit := file.activation.unit:
             units.setdefault(unit, {})[path] = file
-    programs += [_service(unit, own, known) for unit, own in units.items()]
+    programs += [_service(unit, own, files, known) for unit, own in units.items()]
     if _SSH_KEYS in files:
         members = {"members": "\n".join(_text_facts(files, _NODES).get("MEMBER", ()))}
         programs.append(Program("ssh-keys", members, activation=_LOGINS))
@@ -116,19 +133,26 @@ def _folder(node: str, files: Files, known: Facts, groups: Sequence[str]) -> Fol
         links.text if links else "",
         {path: file.text for path, file in files.items() if path.startswith("etc/ssh/sshd")},
         {program.unit: program for program in programs},
+        frozenset(_asked(files)),
         any(need.kind == "secret" for program in programs for need in program.needs),
     )
 
 
 def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str]) -> Program:
-    """A rank of an engine: its own files, and those of the node that these mention."""
+    """A rank of an engine: its own files, and those of the node that these mention.
+
+    What starts it is among them, unless Compose's file has the same.
+    """
     mine = _facts_of(files, known, group)
-    started = "container.sh" if "VENV" in mine else "serve.sbatch" if "JOB" in mine else ""
+    started = [name for fact, name in _STARTED if fact in mine]
     own = {
         path: file.text
         for path, file in files.items()
-        if _is_own(path, group) and (_is_read(file) or path.endswith(f"/{started or ' '}"))
+        if _is_own(path, group) and (_is_read(file) or path.rpartition("/")[2] in started)
     }
+    unit = f"{_UNITS}{unit_of(group)}.service"
+    if "VENV" in mine and unit in files:
+        own[unit] = "\n".join(_SETTINGS.findall(files[unit].text))
     text = "\n".join(own.values())
     shared = {
         path: file.text
@@ -138,7 +162,10 @@ def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str
     read = {path: t for path, t in shared.items() if not group or f"/{path}" in text}
     secrets = _text_facts(files, _place("container.env", group)).get("SECRET", ())
     members = " ".join(mine.get("RANKS", ()) or _text_facts(files, _NODES).get("MEMBER", ()))
-    needs = (*_needs(mine, members), *(Need("secret", name) for name in secrets))
+    brought = tuple(_needs(mine, members))
+    needs = (*brought, *(Need("secret", name) for name in secrets))
+    # The same place may have other content: another release, revision or build.
+    own |= {f"{n.kind} {n.name}": f"{n.place} {n.source}".strip() or UNKNOWN for n in brought}
     waits = group in {name for words in known.get("ALTERNATIVES", ()) for name in words.split()[1:]}
     boots = "JOB" not in mine and not waits
     reads = {**own, **read}
@@ -166,9 +193,10 @@ def _needs(known: Facts, members: str) -> Iterator[Need]:
     for image in known.get("IMAGE", ()):
         inputs = _first(known, "IMAGE_BUILD")
         yield Need("built image", image, inputs) if is_built else Need("image", image)
+        yield from (Need("squashfs", p, source=image) for p in known.get("SQUASHFS", ()))
     for words in known.get("VENV", ()):
         path, *release = words.rsplit(maxsplit=2)
-        yield Need("environment", " ".join(release), path)
+        yield Need("environment", path, " ".join(release))
     for words in known.get("MODEL", ()):
         _, name, *revision = words.split()
         if name.startswith("/"):
@@ -179,7 +207,9 @@ def _needs(known: Facts, members: str) -> Iterator[Need]:
         _, file, url = words.split()
         yield Need("vocabulary", file, _first(known, "VOCABULARIES"), url)
     yield from (Need("folder", path) for path in known.get("MODEL_FILE", ()))
-    yield from (Need("file", words.split(maxsplit=1)[1]) for words in known.get("FILE", ()))
+    for words in known.get("FILE", ()):
+        checksum, path = words.split(maxsplit=1)
+        yield Need("file", path, checksum.strip("-"))
     yield from (Need("key", path, members) for path in known.get("KEY", ()))
 
 
@@ -192,27 +222,45 @@ _SECRETS = {
 _REGISTER = "create a key for each client: sudo /opt/sparkgen/proxy.sh add NAME"
 
 
-def _service(unit: str, files: Files, known: Facts) -> Program:
-    """A service beside the engine, with what it needs."""
-    reads = {path: file.text for path, file in files.items()}
+def _asked(files: Files) -> Iterator[Need]:
+    """What jobs need, which people start."""
+    for path, file in files.items():
+        if path.startswith("opt/sparkgen/jobs/") and path.endswith("/command.sh"):
+            for name, words in _OF_JOB.findall(file.text):
+                kind: Kind = "image" if name == "image" else "job's file"
+                named = (word for word in shlex.split(words) if word[:13] != "/opt/sparkgen")
+                yield from (Need(kind, word) for word in named)
+
+
+def _read_facts(unit: str, files: Files, known: Facts) -> str:
+    """The facts that the scripts of a unit read as it starts."""
+    file = files.get(f"{_UNITS}{unit}.service")
+    scripts = {path for path in _SCRIPT.findall(file.text if file else "") if path in files}
+    found = (name for path in scripts for name in _FACT_OF_SCRIPT.findall(files[path].text))
+    names = sorted({one or other for one, other in found})
+    return "\n".join(f"{name}={value}" for name in names for value in known.get(name, ()))
+
+
+def _service(unit: str, own: Files, files: Files, known: Facts) -> Program:
+    """A service beside the engine, with what it reads and needs; `own` are its own files."""
+    reads = {path: file.text for path, file in own.items()}
+    reads |= {_FACTS: read} if (read := _read_facts(unit, files, known)) else {}
     images = {image for text in reads.values() for image in _IMAGE.findall(text)}
     words = (words for name in _SECRETS.get(unit, ()) for words in known.get(name, ()))
     secrets = {re.split("[= ]", each)[-1] for each in words}
     kept = (service.KEPT for service in SERVICES.values() if _has_unit(service, unit))
-    own = _REGISTER if unit == PROXY else ""
+    first = _REGISTER if unit == PROXY else ""
     needs = {
         *(Need("image", image) for image in images),
         *(Need("secret", name) for name in secrets),
-        *(Need("kept", what, source=own) for what in kept if what),
+        *(Need("kept", what, source=first) for what in kept if what),
     }
     if unit == PROXY and (path := _first(known, "TLS_CERTIFICATE")):
         made = "make the certificate and install it: operator/certificates.sh"
-        own = made if "TLS_AUTHORITY" in known else f"bring the certificate and its key: {path}"
-        found = f"{path}, for {_first(known, 'TLS_NAME')}"
-        needs.add(Need("kept", f"the certificate and its key, {found}", source=own))
-        # It has copies of them, which it makes as it starts.
-        reads |= {TLS: found}
-    activation = next(iter(files.values())).activation
+        how = made if "TLS_AUTHORITY" in known else f"bring the certificate and its key: {path}"
+        found = f"the certificate and its key, {path}, for {_first(known, 'TLS_NAME')}"
+        needs.add(Need("kept", found, _first(known, "TLS_KEY"), how))
+    activation = next(iter(own.values())).activation
     # A firewall's rules stay over a boot.
     return Program(unit, reads, frozenset(needs), activation, boots=not activation.before)
 
@@ -247,6 +295,7 @@ def _engines(
             not turns or turns[0] == group,
             int(_found(_STOP, head, f"{_UNITS}{unit_of(group)}.service") or 0),
             int(_first(mine, "LOAD_SECONDS") or _first(known[ranks[0]], "LOAD_SECONDS") or 0),
+            (_first(mine, "JOB"), f"/{_started(group)}serve.sbatch") if "JOB" in mine else (),
         )
 
 
@@ -266,9 +315,14 @@ def _place(name: str, group: str) -> str:
     return f"etc/sparkgen/groups/{group}.{name}" if group else f"etc/sparkgen/{name}"
 
 
+def _started(group: str) -> str:
+    """The folder of what starts an engine."""
+    return f"opt/sparkgen/groups/{group}/" if group else "opt/sparkgen/"
+
+
 def _command(files: Files, group: str) -> tuple[tuple[str, ...], str]:
     """The names that an engine answers to, and the address that it listens on."""
-    folder = f"opt/sparkgen/groups/{group}/" if group else "opt/sparkgen/"
+    folder = _started(group)
     texts = (
         files[p].text for p in (f"{folder}container.sh", f"{folder}serve.sbatch") if p in files
     )
@@ -304,8 +358,10 @@ def _doors(
             groups = tuple(engine.group for engine in engines)
             script = own.get("opt/sparkgen/proxy.sh")
             drains = bool(script and "proxy.sh drain " in script.text)
-            authority = _first(known[node], "TLS_AUTHORITY")
-            yield Door(url, node, units, groups, tuple(names), CLIENT_KEY, drains, authority)
+            trusted = _first(known[node], "TLS_AUTHORITY") or _first(known[node], "TLS_CERTIFICATE")
+            listens = _found(_CLEAR, own, "opt/sparkgen/proxy.conf")
+            clear = f"http://{listens}" if listens else ""
+            yield Door(url, node, units, groups, tuple(names), CLIENT_KEY, drains, trusted, clear)
     for engine in () if fronted else engines:
         if engine.url:
             names = dict.fromkeys(engine.names if engine.is_active else ())

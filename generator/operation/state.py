@@ -15,7 +15,7 @@ Reads = Mapping[str, str]
 Ends = tuple[str, str]
 
 # What is fetched, built, installed, written or copied.
-_Fetched = Literal["image", "model", "folder", "vocabulary", "file"]
+_Fetched = Literal["image", "squashfs", "model", "folder", "vocabulary", "file", "job's file"]
 Kind = _Fetched | Literal["built image", "environment", "secret", "key", "kept"]
 
 
@@ -23,11 +23,11 @@ Kind = _Fetched | Literal["built image", "environment", "secret", "key", "kept"]
 class Need:
     """What a program needs on its node that no bundle contains.
 
-    `name` is an image, a repository of the hub, an engine and its version, a path, or the name of a
-    secret. `place` is the folder that models and vocabularies are read from, or that an environment
-    is in, or the checksum of what an image is built from; `source` is the model's revision, or the
-    vocabulary's URL. Keys between nodes are those of all nodes in `place`; `kept` is what a service
-    stores.
+    `name` is an image, a repository of the hub, a path, or the name of a secret. `place` is the
+    folder that models and vocabularies are read from, the release in an environment, the checksum
+    of a file or of what an image is built from, or of keys between nodes these nodes; `source` is
+    the model's revision, the vocabulary's URL, or the image that pyxis gets a file of. `kept` is
+    what a service stores.
     """
 
     kind: Kind
@@ -70,7 +70,8 @@ class Folder:
 
     `address` is the one that people reach the node at, empty if it has no management network, and
     `user` their login. `links` is netplan's file, and `guarded` what install.sh takes back unless
-    it is confirmed. `has_secrets`: installing it makes the file for secrets.
+    it is confirmed. `asked` is what its jobs need. `has_secrets`: installing it makes the file for
+    secrets.
     """
 
     node: str
@@ -80,7 +81,13 @@ class Folder:
     links: str = ""
     guarded: Mapping[str, str] = {}
     programs: Mapping[str, Program] = {}
+    asked: frozenset[Need] = frozenset()
     has_secrets: bool = False
+
+    @cached_property
+    def needs(self) -> frozenset[Need]:
+        """What its programs and jobs need."""
+        return self.asked.union(*(program.needs for program in self.programs.values()))
 
 
 @record
@@ -112,7 +119,8 @@ class Engine:
 
     `group` is empty if it is the only one. `url` is where its API listens for others, `key` the
     secret that requests need. Of `turns`, the engines that run one at a time, one `is_active`. It
-    stops within `stop_seconds`, and serves `load_seconds` after its start.
+    stops within `stop_seconds`, and serves `load_seconds` after its start. `job` is its name in
+    Slurm and the script that submits it, if that starts all ranks.
     """
 
     group: str
@@ -125,6 +133,7 @@ class Engine:
     is_active: bool = True
     stop_seconds: int = 0
     load_seconds: int = 0
+    job: tuple[str, ...] = ()
 
     @property
     def rivals(self) -> tuple[str, ...]:
@@ -138,7 +147,8 @@ class Door:
 
     `key` is what requests need: a client's own key of the proxy, the engine's secret, or nothing.
     `drains`: the proxy there can send an engine no more requests before it stops.
-    `authority`: the site whose own authority clients must trust.
+    `trusted` is the site whose own authority clients must trust, or the path of a certificate.
+    Requests to the address in `clear` are sent on to it.
     """
 
     url: str
@@ -148,7 +158,8 @@ class Door:
     names: tuple[str, ...]
     key: str = ""
     drains: bool = False
-    authority: str = ""
+    trusted: str = ""
+    clear: str = ""
 
 
 @record
@@ -170,12 +181,16 @@ class Cable:
 
 @record
 class Desired:
-    """What a bundle makes of a cluster: folders by node in the order of ranks, engines, doors."""
+    """What a bundle makes of a cluster: folders by node in the order of ranks, engines, doors.
+
+    `elsewhere` are the files that programs elsewhere read, by their paths in the bundle.
+    """
 
     folders: Mapping[str, Folder]
     cables: tuple[Cable, ...]
     engines: tuple[Engine, ...]
     doors: tuple[Door, ...]
+    elsewhere: Mapping[str, str] = {}
 
     @cached_property
     def by_group(self) -> Mapping[str, Engine]:
@@ -188,7 +203,8 @@ class Cluster:
     """A cluster as it is: its nodes by their names in the new bundle, and the cable in each port.
 
     `serving` are the engines that answer, by group, and `prepared` what was done on switches.
-    `drained` are the groups that the proxy may send no requests, for certain for so many seconds.
+    `drained` are the groups that the proxy may send no requests, for certain for so many seconds,
+    and `elsewhere` the files that were loaded elsewhere.
     """
 
     nodes: Mapping[str, Node]
@@ -196,9 +212,8 @@ class Cluster:
     serving: Mapping[str, Engine]
     prepared: frozenset[str] = frozenset()
     drained: Mapping[str, int] = {}
+    elsewhere: Mapping[str, str] = {}
 
 
 PROXY = "sparkgen-proxy"
-# What a proxy that encrypts reads besides the bundle: where its certificate is, and for which name.
-TLS = "certificate"
 CLIENT_KEY = "a key of the proxy"

@@ -19,64 +19,35 @@ _NO_NEWLINE = "\n\\ No newline at end of file"
 
 
 @record
-class Added:
-    """A file that did not exist before."""
-
-    file: File
-
-
-@record
-class Removed:
-    """A file that no longer exists."""
-
-    file: File
-
-
-@record
-class Changed:
-    """A file with different text, or a different mode."""
-
-    before: File
-    after: File
-
-
-@record
 class FileChange:
-    """A file that differs, and how."""
+    """A file that differs: as it was, None if it is new, and as it is, None if it is gone."""
 
     path: str
-    difference: Added | Removed | Changed
+    before: File | None
+    after: File | None
 
     @property
     def kind(self) -> Kind:
         """Whether the file was added, removed or changed."""
-        match self.difference:
-            case Added():
-                return "added"
-            case Removed():
-                return "removed"
-            case Changed():
-                return "changed"
+        if self.before and self.after:
+            return "changed"
+        return "added" if self.after else "removed"
 
     @cached_property
     def activation(self) -> Activation:
         """How the change is applied on the node; nothing if no program reads what differs."""
-        match self.difference:
-            case Added(file) | Removed(file):
-                return file.activation
-            case Changed(before, after):
-                path = self.path.partition("/")[2] or self.path
-                is_like = before.executable == after.executable
-                is_like = is_like and same(path, before.text, after.text)
-                return NOTHING if is_like else after.activation
+        before, after = self.before, self.after
+        if before and after and before.executable == after.executable:
+            path = self.path.partition("/")[2] or self.path
+            if same(path, before.text, after.text):
+                return NOTHING
+        file = after or before
+        return file.activation if file else NOTHING
 
     def differs_in(self, other: Tree) -> bool:
         """Whether the previous file is another one in a bundle, or is not there."""
-        match self.difference:
-            case Added():
-                return self.path in other
-            case Removed(before) | Changed(before, _):
-                return self.path not in other or other[self.path].text != before.text
+        there = other.get(self.path)
+        return (there and there.text) != (self.before and self.before.text)
 
     @property
     def repeats(self) -> bool:
@@ -91,10 +62,7 @@ class FileChange:
     @property
     def is_mode_alone(self) -> bool:
         """Whether only the file's mode differs."""
-        match self.difference:
-            case Changed(before, after):
-                return before.text == after.text
-        return False
+        return bool(self.before and self.after and self.before.text == self.after.text)
 
     @property
     def added(self) -> int:
@@ -108,52 +76,37 @@ class FileChange:
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
-        match self.difference:
-            case Added(file):
-                return len(_lines(file)), 0
-            case Removed(file):
-                return 0, len(_lines(file))
-            case Changed(before, after):
-                old, new = _lines(before), _lines(after)
-                blocks = SequenceMatcher(None, old, new).get_matching_blocks()
-                kept = sum(block.size for block in blocks)
-                return len(new) - kept, len(old) - kept
+        old, new = (_lines(file) if file else () for file in (self.before, self.after))
+        blocks = SequenceMatcher(None, old, new).get_matching_blocks() if old and new else ()
+        kept = sum(block.size for block in blocks)
+        return len(new) - kept, len(old) - kept
 
     def _lines(self) -> Iterator[str]:
-        path = visible(self.path)
-        match self.difference:
-            case Added(file):
-                yield from _whole(path, (), _shown(file.text))
-            case Removed(file):
-                yield from _whole(path, _shown(file.text), ())
-            case Changed(before, after):
-                if before.mode != after.mode:
-                    yield f"{path}: mode {before.mode:04o} -> {after.mode:04o}"
-                old, new = _shown(before.text), _shown(after.text)
-                yield from unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm="")
+        path, before, after = visible(self.path), self.before, self.after
+        old, new = (_shown(file.text) if file else () for file in (before, after))
+        if before is None or after is None:
+            yield from _whole(path, old, new)
+            return
+        if before.mode != after.mode:
+            yield f"{path}: mode {before.mode:04o} -> {after.mode:04o}"
+        yield from unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm="")
 
 
 def changes(before: Tree, after: Tree) -> tuple[FileChange, ...]:
     """The files that differ, by path; a manifest that only names another version doesn't count."""
     paths = sorted(before.keys() | after.keys())
-    found = ((path, _difference(path, before.get(path), after.get(path))) for path in paths)
-    return tuple(FileChange(path, difference) for path, difference in found if difference)
+    found = (FileChange(path, before.get(path), after.get(path)) for path in paths)
+    return tuple(change for change in found if _differs(change))
 
 
-def _difference(
-    path: str, before: File | None, after: File | None
-) -> Added | Removed | Changed | None:
-    """How two files differ; what only says where a bundle is from doesn't count."""
-    if is_recorded(path):
-        return None
-    if before is None:
-        return Added(after) if after else None
-    if after is None:
-        return Removed(before)
-    if path == MANIFEST and same_but_origin(before.data, after.data):
-        return None
-    is_same = (before.text, before.mode) == (after.text, after.mode)
-    return None if is_same else Changed(before, after)
+def _differs(change: FileChange) -> bool:
+    """Whether a file differs; what only says where a bundle is from doesn't count."""
+    before, after = change.before, change.after
+    if is_recorded(change.path) or before is None or after is None:
+        return not is_recorded(change.path)
+    if change.path == MANIFEST and same_but_origin(before.data, after.data):
+        return False
+    return (before.text, before.mode) != (after.text, after.mode)
 
 
 def _whole(path: str, removed: Sequence[str], added: Sequence[str]) -> Iterator[str]:

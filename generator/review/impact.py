@@ -192,7 +192,11 @@ def review(site: Site, after: Tree, before: Before) -> Review:
         outcome=result,
         headroom=_headroom(before.site, site),
         bars=_bars(before.site, site),
-        clients=tuple(dict.fromkeys([*told(change, result), *pages(_pages(tree), _pages(after))])),
+        clients=tuple(
+            dict.fromkeys(
+                [*told(change, result), *pages(_pages(tree), _pages(after), change.after.doors)]
+            )
+        ),
         upgrade=upgrade(before.bundle, before.rebuilt, found),
         served=bool(change.now.serving),
         serves=any(engine.is_active for engine in change.after.engines),
@@ -294,6 +298,9 @@ def renamed(after: Mapping[str, str], before: Mapping[str, str]) -> Mapping[str,
     return {n: new[a] for n, a in before.items() if n not in after and a in new}
 
 
+_PAGE = re.compile(r'^ +WEBUI_URL: "(.*)"$', re.MULTILINE)
+
+
 def _pages(tree: Tree) -> dict[str, str]:
     """The pages that people open, by their titles; each node has a dashboard of its own."""
     file = tree.get("operator/site.env")
@@ -305,6 +312,9 @@ def _pages(tree: Tree) -> dict[str, str]:
         for each in fields
         if len(each) == 4
     }
+    files = (file for path, file in tree.items() if path.endswith("/opt/sparkgen/web-ui.yaml"))
+    if found := next(filter(None, (_PAGE.search(file.text) for file in files)), None):
+        own["web UI"] = found[1]
     return {
         title: url
         for title, url in own.items()
