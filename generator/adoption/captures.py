@@ -237,6 +237,7 @@ def _container(text: Text, served: list[list[Word]]) -> Container:
         for word in records.get("env", ())
         for name, equals, value in [word.text.partition("=")]
         if equals and (word.text not in base or value == REMOVED)
+        if base or not docker.OF_IMAGES.fullmatch(word.text)
     ]
     taken = {REMOVED}
     env = [v for v in env if f"{v.name}={REMOVED}" not in base or v.value.text not in taken]

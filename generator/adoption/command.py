@@ -74,6 +74,8 @@ class Command:
         if self.container.image is not None:
             return None
         scripts = commands.scripts()
+        if activated := self.container.options.get("venv"):
+            return activated
         for word in self.container.words:
             found = re.fullmatch(r"(/.+)/bin/([^/]+)", word.text)
             if found and (found[2] in scripts or re.fullmatch(r"python[0-9.]*", found[2])):

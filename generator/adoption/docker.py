@@ -21,6 +21,8 @@ _SWITCHES = frozenset(
 _IS_OPTIONS = re.compile(
     r"(?i)\$\{?\w*(args?|opts?|options|flags?|extra|envs?|mounts?|volumes?|devices?)\}?|\$\{\w+(\[[@*]\]|:\+).*"
 )
+# What images set for what they contain.
+OF_IMAGES = re.compile(r"(LD_LIBRARY_PATH|TORCH_CUDA_ARCH_LIST|(PYTHON(?!HASHSEED)|UV_)\w*)=.*")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 

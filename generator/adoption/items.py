@@ -6,14 +6,16 @@ knows what a key means to sparkgen, by the kind of file.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import yaml
 
+from generator.adoption.docker import variable
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, End, Ended, Found, Item, Word
+from generator.adoption.scripts import EXPORTS, is_read
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
 from generator.resources import rows
@@ -22,7 +24,7 @@ _ENTRY = re.compile(r"(?m)^[ \t]*([A-Za-z][\w-]*)[ \t]*=[ \t]*((?:.*\\\n)*.*)$")
 _SECTION = re.compile(r"(?m)^\[([A-Za-z0-9-]+)\][ \t]*$")
 _UNKNOWN = "a site file has no key for it"
 # Kinds of items whose words may end one by one.
-_COMMANDS = ("script", "docker")
+_COMMANDS = ("script", "variable", "docker")
 _REST = "the rest of a command of which the site file has a part"
 _STARTS = re.compile(
     r"(.*/)?(exec|sudo|env|nohup|docker|podman|nerdctl|container|run|export|declare)"
@@ -65,19 +67,23 @@ def of_entries(text: Text, kind: str, owner: str = "") -> Iterator[Item]:
 
 def of_variables(text: Text, kind: str) -> Iterator[Item]:
     """Each NAME=VALUE."""
-    for variable in variables(text):
-        yield Item(variable.name, variable.value.text, (variable.value,), kind)
+    for own in variables(text):
+        yield Item(own.name, own.value.text, (own.value,), kind)
 
 
-def of_commands(words: Sequence[Word]) -> Iterator[Item]:
-    """Each command of a script."""
+def of_commands(words: Sequence[Word], lines: Collection[int] = ()) -> Iterator[Item]:
+    """Each command of a script; `lines` are those of variables for a file that it writes."""
     command: list[Word] = []
     for word in (*words, Word("\n", "", words[-1].span, True)) if words else ():
         if not word.breaks:
             command.append(word)
         elif command:
             text = " ".join(own.text for own in command)
-            yield Item(command[0].text, text, tuple(command), "script")
+            is_given = command[0].text in EXPORTS or command[0].span.line in lines
+            own = (own.name for word in command if is_given for own in variable(word))
+            names = (*own, *(word.text for word in command))
+            kind = "variable" if any(map(is_read, names)) else "script"
+            yield Item(command[0].text, text, tuple(command), kind)
             command = []
 
 
@@ -123,7 +129,8 @@ class _Closing:
 
     def _left(self, item: Item) -> list[Word]:
         """The words without an end; a flag ends with its value, and `docker run` with its rest."""
-        ended = [self._ended.has(word) or self._lost.covers(word) for word in item.words]
+        is_ended = self._is_ended if item.kind in _COMMANDS else self._ended.has
+        ended = [is_ended(word) or self._lost.covers(word) for word in item.words]
         after = [*ended[1:], False]
         left = [
             word
@@ -132,6 +139,11 @@ class _Closing:
         ]
         only_starts = all(_STARTS.fullmatch(word.text) for word in left)
         return [] if only_starts and len(left) < len(item.words) else left
+
+    def _is_ended(self, word: Word) -> bool:
+        """Whether a word has an end; one of several lines, if not only a part of it has."""
+        is_long = word.span.line != word.span.end_line
+        return self._ended.covers(word) if is_long else self._ended.has(word)
 
     def _end(self, item: Item, whole: bool) -> Ended:
         if own := next((word for word in item.words if self._origins.has(word)), None):

@@ -14,6 +14,7 @@ _OF_THE_SYSTEM = re.compile(
     r"/(dev|sys|proc|run|tmp|var/run|var/cache/sparkgen|etc/sparkgen|opt/sparkgen(?!/files/))(/.*)?"
     r"|/etc/(nccl\.conf|localtime|timezone|hosts|resolv\.conf|passwd|group|shadow)"
 )
+_USUAL = re.compile(r"(~|/root|/home/[^/]+|\$(HOME|\{HOME\}))/\.cache/huggingface")
 _CACHE = re.compile(r".*(cache|huggingface|\.triton|\.tiktoken).*", re.IGNORECASE)
 
 
@@ -61,21 +62,35 @@ def fill(draft: Draft, container: Container) -> None:
     """Write the engine's files, and report those that a site file has no place for."""
     models = list(_texts(draft.get("model")))
     known = list(_texts(draft.get("engine", "args"))) + list(_texts(draft.get("engine", "env")))
+    homes = ["/huggingface", *(v.value.text for v in container.env if v.name == "HF_HOME")]
     for mount in mounts(container):
         with draft.ending(Item(mount.target, mount.source, (mount.word,))):
-            _settle(draft, mount, models, known)
+            _settle(draft, mount, models, known, tuple(homes))
 
 
-def _settle(draft: Draft, mount: Mount, models: Sequence[str], known: Sequence[str]) -> None:
-    """Write one mount among the engine's files, or say why not."""
+def _settle(
+    draft: Draft,
+    mount: Mount,
+    models: Sequence[str],
+    known: Sequence[str],
+    homes: tuple[str, ...],
+) -> None:
+    """Write one mount among the engine's files, or say why not; at `homes` the hub's models are."""
     is_file = _has_extension(mount.target.rpartition("/")[2])
     is_named = any(mount.holds(part) for text in known for part in re.split(r"[:,;= ]", text))
     if _OF_THE_SYSTEM.fullmatch(mount.target):
         draft.same("sparkgen mounts it, or the engine does not need it")
     elif any(f"{model}/".startswith(f"{mount.source}/") for model in models):
         draft.settle("model")
-    elif _CACHE.fullmatch(mount.target) and not is_file:
-        draft.same("a cache: see 'model.cache'")
+    elif mount.target.endswith(homes):
+        if _USUAL.fullmatch(mount.source):
+            draft.same("sparkgen's own folder of models")
+        elif draft.get("model", "cache") == mount.source:
+            draft.settle("model", "cache")
+        else:
+            draft.lose("the folder of models: write its whole path as 'model.cache'", mount.word)
+    elif _CACHE.fullmatch(mount.target) and not (is_file or is_named):
+        draft.same("a cache, which sparkgen has too")
     elif not (is_file or is_named):
         draft.lose("no setting names it: write it under 'engine.files' if it is needed", mount.word)
     elif not all(TEXT_TYPES["path"].fits(path) for path in (mount.source, mount.target)):

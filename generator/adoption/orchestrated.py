@@ -145,11 +145,13 @@ def inspected(file: Yaml) -> Iterator[Container]:
                 options["publish"] = Word(f"{at}{port.text}:{inside}", port.file, port.span)
         name = file.word(file.get(node, "Name"))
         title = name.text.lstrip("/") if name else "container"
+        env = environment(file, file.get(node, "Config", "Env"), {})
+        own = (one for one in env if not docker.OF_IMAGES.fullmatch(f"{one.name}="))
         yield Container(
             title,
             file.word(file.get(node, "Config", "Image")),
             tuple(words),
-            tuple(environment(file, file.get(node, "Config", "Env"), {})),
+            tuple(own),
             options,
             tuple(mounts),
             is_running=True,

@@ -238,7 +238,6 @@ class _Reader:
             self._contained(one, orchestrated.inspected(file), "what docker inspect printed")
         elif recipes.is_recipe(file):
             self._contained(one, [recipes.container(file)], "a recipe")
-            self._losses += recipes.losses(file)
         else:
             return False
         return True
@@ -346,7 +345,9 @@ class _Reader:
             assigned = tuple(v for word in words for v in docker.variable(word))
             self._add(one.node, FoundNode(containers=found, assigned=assigned))
         if is_read or found:
-            self._items += items.of_commands([*words, *array_words(text)])
+            here = [v for _, body in scripts.files(text, known) for v in variables(body)]
+            lines = {variable.value.span.line for variable in here}
+            self._items += items.of_commands([*words, *array_words(text)], lines)
         return is_read or bool(found)
 
     def _written(self, one: Input, text: Text, known: Mapping[str, str]) -> bool:

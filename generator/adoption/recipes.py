@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import yaml
 
 from generator.adoption.command import find
-from generator.adoption.found import Container, FoundNode, Interface, Loss, Variable, Word
+from generator.adoption.found import Container, FoundNode, Interface, Variable, Word
 from generator.adoption.items import of_yaml
 from generator.adoption.yaml_file import Yaml
 from generator.capture import CaptureError
@@ -17,9 +17,8 @@ from generator.hardware import FABRIC_HALVES
 from generator.records import replace
 from generator.scaffold.outputs import is_address
 
-# Changes the container before it serves; only the mods have another form here.
-_LOST = ("pre_exec", "build_args", "builder_config", "post_exec")
-_CHANGES = ("mods", *_LOST[:-1])
+# Changes the container before it serves.
+_CHANGES = ("mods", "pre_exec", "build_args", "builder_config")
 # The prefix of spark-vllm-docker's settings that are passed to the container.
 _PREFIX = "CONTAINER_"
 
@@ -84,15 +83,6 @@ def container(file: Yaml) -> Container:
             why, f"the engines are {listed([r.runtime for r in commands.recipes()], 'and')}"
         )
     return found
-
-
-def losses(file: Yaml) -> Iterator[Loss]:
-    """What a recipe requests that a site file expresses differently."""
-    for key in _LOST:
-        node = file.get(file.root, key)
-        if node is not None and node.value:
-            text = f"'{key}' of the recipe: a derived image, 'engine.files' or 'engine.prepare'"
-            yield Loss(text, file.place(node))
 
 
 def _filled(word: Word, defaults: Mapping[str, Word]) -> Iterator[Word]:

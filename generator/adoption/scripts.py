@@ -11,6 +11,7 @@ from generator.adoption.found import Container, Interface, Variable, Word
 from generator.adoption.shell import expand
 from generator.adoption.text import NAME, Text
 from generator.catalogs.commands import starters, variables
+from generator.records import replace
 from generator.scaffold.outputs import is_address
 
 # The beginnings of commands that serve, beside the engines' own.
@@ -21,6 +22,7 @@ _RUNS = (
 # Of spark-vllm-docker.
 _LAUNCHER = "launch-cluster.sh"
 _IN_A_CONTAINER = re.compile(r"(?:.*/)?(?:docker|podman|docker-compose)")
+EXPORTS = ("export", "declare")
 # Variables that what engines run on reads.
 _READ = "NCCL|UCX|GLOO|TP|OMPI_MCA|TORCH|PYTORCH|CUDA|HF|OMP|FLASHINFER|TRITON|RAY"
 _HERE = re.compile(r"""[^#]*<<-?[ \t]*(["']?)(\w+)\1""")
@@ -41,15 +43,25 @@ _MTU = re.compile(
 def commands(words: Sequence[Word]) -> Iterator[Container]:
     """The commands of a script that serve, with what it exports to them."""
     exported: list[Variable] = []
+    options: dict[str, Word] = {}
     for command in _commands(words):
-        own = [v for word in command for v in variable(word)]
-        if command[0].text in ("export", "declare"):
-            exported += [v for v in own if _is_read(v)]
+        own = [v for word in command for v in variable(word) if is_read(v.name)]
+        if command[0].text in EXPORTS:
+            exported += own
+        elif activated := _activated(command):
+            options = {"venv": activated}
         elif _may_serve(command):
-            env = (*exported, *(v for v in own if _is_read(v)))
-            found = Container("command", _image(command), tuple(command), tuple(env))
+            env = (*exported, *own)
+            found = Container("command", _image(command), tuple(command), env, options)
             if find(found, {}):
                 yield found
+
+
+def _activated(command: Sequence[Word]) -> Word | None:
+    """The virtual environment that a command makes the shell's."""
+    path = command[1].text if command[0].text in ("source", ".") and command[1:] else ""
+    found = re.fullmatch(r"(/.+)/bin/activate", path)
+    return replace(command[1], text=found[1]) if found else None
 
 
 def started(words: Sequence[Word]) -> Iterator[Container]:
@@ -69,7 +81,7 @@ def exports(words: Sequence[Word]) -> Iterator[Variable]:
         # A variable before a command is exported only to that command.
         if len(command) > 1:
             named = (v for word in command for v in variable(word))
-            yield from (v for v in named if _is_read(v))
+            yield from (v for v in named if is_read(v.name))
 
 
 def assigned(words: Sequence[Word]) -> Mapping[str, str]:
@@ -149,9 +161,9 @@ def _runs() -> re.Pattern[str]:
     return re.compile(rf"(?:.*/)?(?:{'|'.join((_RUNS, *map(re.escape, starters())))})|{NAME}=.*")
 
 
-def _is_read(one: Variable) -> bool:
+def is_read(name: str) -> bool:
     """Whether engines, or what they run on, read a variable; others are the script's own."""
-    return bool(_read().fullmatch(one.name))
+    return bool(_read().fullmatch(name))
 
 
 @cache

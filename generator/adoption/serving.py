@@ -235,8 +235,8 @@ def _with_mods(draft: Draft, container: Container, image: Word) -> bool:
     draft.put((*path, "name"), f"{stem}-with-mods:1", image, "the name of the image with its mods")
     draft.put((*path, "from"), image.text, image)
     draft.put((*path, "mods"), [word.text for word in known], known[0])
-    message = "the folders of the mods: copy them beside the site file"
-    draft.lose(message, known[0])
+    draft.ended += [Ended(Item("mods", w.text, (w,)), End.SITE, (*path, "mods")) for w in known]
+    draft.lose("the folders of the mods: copy them beside the site file", known[0])
     return True
 
 
