@@ -78,20 +78,6 @@ def unsupported_split(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
         )
 
 
-@rule("SG655", engine=NAME)
-def setting_of_a_gguf_file(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
-    """A GGUF file states its own quantization, and has no revision."""
-    for key, what in (("quantization", "how it is quantized"), ("revision", "which one it is")):
-        if getattr(model, key):
-            yield Fault(
-                f"the GGUF file itself says {what}",
-                ("model", key),
-                f"remove '{key}'",
-                at_key=True,
-                proposals=removal(("model", key)),
-            )
-
-
 @rule("SG656", unless="SG551", engine=NAME)
 def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """llama.cpp gets the draft model as a GGUF file, too."""

@@ -1,7 +1,6 @@
 """Rules about speculative decoding: its method, and the settings of each method."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -150,8 +149,6 @@ def settings_of_drafts(
         faults = [_setting(key, value, drafts, engine, parser) for parser in flags.parsers]
         if all(faults) and faults[0]:
             yield faults[0]
-    if ENGINE_TRAITS[engine.name].drafts_flag:
-        yield from _together(drafts.config, engine)
 
 
 def _setting(
@@ -164,7 +161,7 @@ def _setting(
         return Fault(f"'{key}' is set by sparkgen", path, help_text, at_key=True)
     traits = ENGINE_TRAITS[engine.name]
     if traits.drafts_flag:
-        return _json_key(key, value, path, parser, traits.drafts_flag)
+        return _json_key(key, path, parser, traits.drafts_flag)
     if accepted := ENGINES[engine.name].draft_settings(engine.version, drafts.method):
         return _option(key, value, path, accepted)
     name = setting_flag(engine.name, key)
@@ -200,7 +197,7 @@ def setting_flag(engine: str, key: str) -> str:
     return plain if plain.startswith(prefix) else f"{prefix}{plain}"
 
 
-def _json_key(key: str, value: Any, path: KeyPath, parser: Parser, flag: str) -> Fault | None:
+def _json_key(key: str, path: KeyPath, parser: Parser, flag: str) -> Fault | None:
     found = parser.catalog.find(flag)
     fields = [name for name in (found.flag.fields if found else ()) if name not in _REFUSED]
     if fields and key not in fields:
@@ -211,9 +208,6 @@ def _json_key(key: str, value: Any, path: KeyPath, parser: Parser, flag: str) ->
             did_you_mean(key, near) or f"it has {listed(fields, 'and')}",
             at_key=True,
         )
-    for pattern, wanted, fits in _KINDS:
-        if value is not None and re.fullmatch(pattern, key) and not fits(value):
-            return Fault(f"'{key}' takes {wanted}", path, _EXAMPLE.get(wanted, ""))
     return None
 
 
@@ -222,94 +216,6 @@ _REFUSED = (
     *("tensor_parallel_size", "target_model_config", "target_parallel_config"),
     *("draft_model_config", "draft_parallel_config"),
 )
-
-
-def _number(value: Any) -> float | None:
-    """A number as vLLM's classes parse it, which includes text."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
-
-
-def _whole(value: Any) -> int | None:
-    number = _number(value)
-    return int(number) if number is not None and number.is_integer() else None
-
-
-def _is_at_least(number: float | None, least: float) -> bool:
-    return number is not None and number >= least
-
-
-def _is_share(value: Any) -> bool:
-    return 0 <= (_number(value) or 0) <= 1 and _number(value) is not None
-
-
-def _is_switch(value: Any) -> bool:
-    return str(value).lower() in ("true", "false", "1", "0", "on", "off", "yes", "no")
-
-
-_EXAMPLE = {
-    "true or false": "write true",
-    "a whole number above 0": "write 4",
-    "a text": "write it in quotes",
-}
-
-# Patterns of key names, and the values that these keys take.
-_KINDS = (
-    (
-        r"enforce_eager|disable_\w+|use_\w+|parallel_drafting|enable_\w+|index_share\w+",
-        "true or false",
-        _is_switch,
-    ),
-    (
-        r"draft_tensor_parallel_size|max_model_len|prompt_lookup_(max|min)|dspark_draft_topk|"
-        r"suffix_decoding_max_tree_depth",
-        "a whole number above 0",
-        lambda value: _is_at_least(_whole(value), 1),
-    ),
-    (
-        r"suffix_decoding_max_cached_requests",
-        "a whole number of 0 or more",
-        lambda value: _is_at_least(_whole(value), 0),
-    ),
-    (
-        r"suffix_decoding_max_spec_factor",
-        "a number of 0 or more",
-        lambda value: _is_at_least(_number(value), 0),
-    ),
-    (r"suffix_decoding_min_token_prob", "a number from 0 to 1", _is_share),
-    (
-        r"quantization|moe_backend|attention_backend|kv_cache_dtype|(code_)?revision",
-        "a text",
-        lambda value: isinstance(value, str),
-    ),
-    (
-        r"draft_sample_method",
-        "greedy or probabilistic",
-        lambda value: value in ("greedy", "probabilistic"),
-    ),
-)
-
-
-def _together(config: Mapping[str, Any], engine: DeclaredEngine) -> Iterator[Fault]:
-    """JSON keys that contradict each other or the split of the model."""
-    low, high = _whole(config.get("prompt_lookup_min")), _whole(config.get("prompt_lookup_max"))
-    if low is not None and high is not None and low > high:
-        yield Fault(
-            f"'prompt_lookup_min' is {low}, and 'prompt_lookup_max' {high}",
-            (*_PATH, "config", "prompt_lookup_min"),
-            f"write {high} or less",
-        )
-    size, tensor = config.get("draft_tensor_parallel_size"), engine.parallel.tensor
-    if _whole(size) not in (None, 1, tensor):
-        yield Fault(
-            f"a draft model is split into {tensor} parts like the model, or not at all",
-            (*_PATH, "config", "draft_tensor_parallel_size"),
-            listed(f"write {each}" for each in dict.fromkeys((1, tensor))),
-        )
 
 
 def _option(key: str, value: Any, path: KeyPath, accepted: DraftSettings) -> Fault | None:

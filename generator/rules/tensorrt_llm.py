@@ -115,18 +115,6 @@ def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[F
         )
 
 
-@rule("SG664", engine=NAME)
-def quantization_of_a_checkpoint(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
-    """TensorRT-LLM takes the quantization from the checkpoint."""
-    if model.quantization:
-        yield Fault(
-            "TensorRT-LLM takes the quantization from the checkpoint",
-            ("model", "quantization"),
-            "remove it; for another one name another checkpoint",
-            at_key=True,
-        )
-
-
 @rule("SG665", Severity.WARNING, unless="SG201 SG202 SG208 SG602", engine=NAME)
 def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """An image for MPI contains an SSH server."""
