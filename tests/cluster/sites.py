@@ -11,6 +11,7 @@ _SHAPE = (
     f"hidden_size: {WIDTH}, vocab_size: 260, max_context: {CONTEXT}, weight_gb: 0.01}}"
 )
 _CABLES = {
+    1: ("single", ()),
     2: ("direct", ((1, 0, 2, 0),)),
     3: ("ring", ((1, 0, 2, 1), (2, 0, 3, 1), (3, 0, 1, 1))),
     4: ("ring", ((1, 0, 2, 0), (2, 1, 3, 1), (3, 0, 4, 0), (4, 1, 1, 1))),
@@ -46,6 +47,7 @@ _SHAPES = {
     ),
     "embedding": _SHAPE,
 }
+_ARGS = {"embedding": "{runner: pooling}"}
 _IMAGE = "vllm/vllm-openai:v0.32.0"
 _WITH_RAY = f"{{name: vllm-ray:0.32.0, from: {_IMAGE}, adds: [ray]}}"
 _VLLM = """\
@@ -126,17 +128,23 @@ def replicas_text() -> str:
 
 
 def vllm_text(
-    nodes: int, kind: str = "dense", parallel: str = "", drafts: bool = False, launcher: str = ""
+    nodes: int,
+    kind: str = "dense",
+    parallel: str = "",
+    drafts: bool = False,
+    launcher: str = "",
+    offload: str = "",
 ) -> str:
     """Nodes under vLLM, which runs on the CPU through its environment."""
     draft = f"  speculative: {{method: draft, source: {FOLDER}/draft, tokens: 3}}\n"
+    kept = f"  kv_offload: {offload}\n"
     served = _VLLM.format(
         folder=FOLDER,
         shape=_SHAPES[kind],
-        more=draft if drafts else "",
+        more=draft * drafts + kept * bool(offload),
         image=_WITH_RAY if launcher == "ray" else _IMAGE,
         launcher=f"  launcher: {launcher}\n" if launcher else "",
-        args="{runner: pooling}" if kind == "embedding" else "{}",
+        args=_ARGS.get(kind, "{enforce-eager: true}" if offload else "{}"),
     )
     return _text(nodes, served, parallel)
 
@@ -157,9 +165,10 @@ def _text(nodes: int, served: str, parallel: str = "") -> str:
     cabling = "".join(
         f"  - endpoints: [spark{a}:p{port}, spark{b}:p{other}]\n" for a, port, b, other in cables
     )
+    split = parallel or f"{{pipeline: {nodes}}}"
     return (
-        f"version: 1\nname: tiny\nnodes:\n{_members(nodes)}cabling:\n{cabling}"
-        f"topology: {{kind: {kind}}}\n{served}  parallel: {parallel or f'{{pipeline: {nodes}}}'}\n"
+        f"version: 1\nname: tiny\nnodes:\n{_members(nodes)}{'cabling:' * bool(cables)}\n{cabling}"
+        f"topology: {{kind: {kind}}}\n{served}  parallel: {split}\n"
     )
 
 

