@@ -2,15 +2,17 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import IN_GROUPS
+from bundles import IN_GROUPS, Bundle, NodeFolder
 from conftest import Command
 from gateway_node import ENGINE
 from programs import require, require_root
@@ -19,6 +21,7 @@ from waiting import PATIENCE, until
 
 from generator.services.proxy import Proxy
 from generator.services.web_ui import WebUi
+from generator.site import Site
 
 FOLDER = next(
     folder
@@ -158,25 +161,33 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     authority = Authority(folder, FOLDER.bundle.folder, tree)
     authority.does("make")
     authority.does("install")
+    page = ("python3", "-c", ENGINE, PAGE.inner, str(PAGE.port), "page")
+    with proxied(FOLDER.site, tree, PROXY, page) as (holder, nginx):
+        here = Front(authority, holder, nginx, tree)
+        until(lambda: here.ask(f"{PROXY.url}/health/chat-b")[0].startswith("200"))
+        yield here
+
+
+@contextmanager
+def proxied(
+    site: Site, tree: Path, proxy: Proxy, *beside: Sequence[str]
+) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """A process on the node with the proxy, engines behind it and other programs; and nginx."""
     started = []
-    routes = PROXY.routes(FOLDER.site)
-    hosts = {route.address.partition(":")[0] for route in routes} | {PROXY.listen}
+    routes = proxy.routes(site)
+    hosts = {route.address.partition(":")[0] for route in routes} | {proxy.listen}
     try:
         holder = subprocess.Popen(machine(tree, *sorted(hosts - {"127.0.0.1"})))
         started.append(holder)
         until(lambda: is_up(holder.pid))
         enter = entering(holder.pid)
-        for host, _, port in (route.address.partition(":") for route in routes):
-            argv = [*enter, "python3", "-c", ENGINE, host, port, "assistant"]
-            started.append(subprocess.Popen(argv))
-        page = [*enter, "python3", "-c", ENGINE, PAGE.inner, str(PAGE.port), "page"]
-        started.append(subprocess.Popen(page))
+        places = (route.address.partition(":") for route in routes)
+        engines = (("python3", "-c", ENGINE, host, port, "assistant") for host, _, port in places)
+        started.extend(subprocess.Popen([*enter, *argv]) for argv in (*engines, *beside))
         prepared = subprocess.run([*enter, "/opt/sparkgen/proxy.sh", "--prepare"])
         assert prepared.returncode == 0
         nginx = subprocess.Popen([*enter, *NGINX])
-        here = Front(authority, holder.pid, nginx, tree)
-        until(lambda: here.ask(f"{PROXY.url}/health/chat-b")[0].startswith("200"))
-        yield here
+        yield holder.pid, nginx
         nginx.terminate()
         nginx.wait()
     finally:
@@ -369,6 +380,44 @@ def test_check_of_the_node(front: Front) -> None:
         assert "key.pem is missing: operator/certificates.sh make, then install" in done.stdout
     finally:
         (front.tree / TLS / "kept").rename(front.tree / TLS / "key.pem")
+
+
+PLAIN = (Path(__file__).parent / "golden/direct-proxy/site.yaml").read_text()
+OWN_FILES = """\
+access:
+  name: llm.example.org
+  tls: {certificate: /etc/sparkgen/own/fullchain.pem, key: /etc/sparkgen/own/key.pem}
+"""
+
+
+@pytest.mark.parametrize("clear", ["", "  clear: false\n", "  clear: redirect\n"])
+def test_own_files_at_a_proxy_before_one_engine(clear: str, tmp_path: Path) -> None:
+    require("curl", "ip", "nsenter", "openssl", "unshare")
+    require_nginx()
+    require_root()
+    file = tmp_path / "site.yaml"
+    file.write_text(PLAIN + OWN_FILES + clear)
+    node = NodeFolder(Bundle(f"own-files-{tmp_path.name}", file), "spark1")
+    proxy, tree = Proxy.of(node.site), node.copy(tmp_path / "nodes")
+    assert proxy
+    certificate, own = made(tmp_path, 365, "llm.example.org")
+    (tree / "etc/sparkgen/own").mkdir()
+    shutil.copy(certificate, tree / "etc/sparkgen/own/fullchain.pem")
+    shutil.copy(own, tree / "etc/sparkgen/own/key.pem")
+    (tree / "etc/sparkgen/secrets.env").write_text("VLLM_API_KEY=own\n")
+    with proxied(node.site, tree, proxy) as (holder, _):
+        base = (*entering(holder), "curl", "--silent", "--cacert", within(certificate))
+        place = ("--resolve", f"{proxy.host}:{proxy.port}:{proxy.listen}", "--max-time", "20")
+
+        def status(url: str) -> str:
+            words = ("--output", "/dev/null", "--write-out", "%{http_code} %{redirect_url}")
+            done = subprocess.run([*base, *place, *words, url], capture_output=True, text=True)
+            return done.stdout.strip()
+
+        until(lambda: status(f"{proxy.url}/health") == "200")
+        assert status(f"{proxy.url}/v1/models") == "401"
+        refused = status(f"{proxy.url.replace('https', 'http')}/v1/models")
+        assert refused == (f"308 {proxy.url}/v1/models" if "redirect" in clear else "400")
 
 
 def _results(said: Any) -> Any:
