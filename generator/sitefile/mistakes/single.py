@@ -284,8 +284,13 @@ def _empty(fault: Fault, path: KeyPath) -> Finding:
 def _not_allowed(fault: Fault, path: KeyPath) -> Finding:
     allowed = [scalar(choice) for choice in fault.constraint]
     choices = f"one of: {', '.join(allowed)}" if len(allowed) > 1 else f"write {allowed[0]}"
-    word = str(fault.value)
-    meant = other_words.choice(word, allowed, rules_at(path).get("meta", {}).get("also", {}))
+    word, rules = str(fault.value), rules_at(path)
+    # Text that is one of the choices in another type: "false" in place of false.
+    typed = meant_value(types_of(rules), path, fault.value)
+    if typed and typed[1] in fault.constraint:
+        fix, message = replacements(path, [typed[1]]), f"{quoted(path, fault.value)} is text"
+        return reading_error("SG104", message, path, help=typed[0], proposals=fix)
+    meant = other_words.choice(word, allowed, rules.get("meta", {}).get("also", {}))
     near = [meant] if meant else all_nearest(word, allowed)
     guess = f"did you mean {listed(map(repr, near))}?" if near else ""
     help_text = "; ".join(filter(None, (choices, guess)))
