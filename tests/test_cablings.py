@@ -144,6 +144,7 @@ TABLE = (
     Cabling("chain that serves in pairs", 3, "1:p0 2:p0, 2:p1 3:p0", "mixed", groups=("12",)),
     Cabling("chain that serves", 3, "1:p0 2:p0, 2:p1 3:p0", split="pipeline", refused=("SG219",)),
     Cabling("switch", 3, "1:p0 s:1, 2:p0 s:2, 3:p0 s:3", "switch", split="pipeline"),
+    Cabling("node whose cable leads to another machine", 1, "1:p0 workstation:1", "switch"),
     Cabling("switch, other ports", 3, "1:p0 s:1, 2:p1 s:2, 3:p0 s:3", "switch"),
     Cabling("switch, both ports", 2, "1:p0 s:1, 1:p1 s:2, 2:p0 s:3, 2:p1 s:4", "switch"),
     Cabling("switch, one port more", 2, "1:p0 s:1, 1:p1 s:2, 2:p0 s:3", "switch", told=ROUTED),

@@ -37,6 +37,7 @@ jobs:
   - name: train
     launcher: torchrun
     venv: /opt/train
+    directory: /opt/train
     command: /opt/sparkgen/files/rank.py "it's a $HOME test"
     env: {NOTE: "a b 'c' $d"}
     files: [{source: files/rank.py}]
@@ -49,6 +50,7 @@ jobs:
   - name: contained-train
     launcher: torchrun
     image: ghcr.io/lab/train:1.0
+    directory: /run/stand-in
     command: /opt/sparkgen/files/rank.py "it's a $HOME test"
     env: {NOTE: "a b 'c' $d"}
     files: [{source: files/rank.py}, {path: /run/stand-in}]
@@ -78,7 +80,7 @@ RANK = """\
 #!/usr/bin/python3
 import os, sys, time
 shown = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "NCCL_IB_HCA", "NOTE")
-print(*(os.environ.get(name) for name in shown), *sys.argv[1:], sep="|", flush=True)
+print(*(os.environ.get(name) for name in shown), *sys.argv[1:], os.getcwd(), sep="|", flush=True)
 while not os.path.exists("/run/stand-in/end"):
     time.sleep(0.05)
 sys.exit(int(open("/run/stand-in/end").read()))
@@ -275,7 +277,8 @@ def test_job_between_two_servings(job: str, cluster: Cluster) -> None:
         output, _ = process.communicate(timeout=PATIENCE)
     assert (process.returncode, output) == (0, f"== {job} has ended well\n")
     port = 29600 + 2 * TRAININGS.index(job)
-    hcas, rest = "=rocep1s0f0:1,roceP2p1s0f0:1", "a b 'c' $d|it's a $HOME test"
+    place = ("/opt/train", "/run/stand-in")[TRAININGS.index(job)]
+    hcas, rest = "=rocep1s0f0:1,roceP2p1s0f0:1", f"a b 'c' $d|it's a $HOME test|{place}"
     for rank, text in enumerate(cluster.printed(job)):
         assert f"{rank}|2|10.100.0.11|{port}|{hcas}|{rest}" in text.splitlines()
     cluster.is_clear()

@@ -287,15 +287,16 @@ def _idle(declared: CompleteDeclaration, beside: Mapping[str, Service]) -> Mappi
             fabric=of_nodes(declared.fabric, island.names),
             topology=replace(declared.topology, kind=island.kind),
         )
-        controls = control_planes(own.nodes, own.fabric, own.topology)
+        controls = control_planes(own.nodes, declared.fabric, own.topology)
         for node, control in zip(own.nodes, controls, strict=True):
-            interfaces = own.fabric.interfaces[node.name]
+            # Also those of a node alone, whose cable leads to a machine that is no node.
+            interfaces = declared.fabric.interfaces[node.name]
             login = environment.control_plane(control, controls[0].address)
             found[node.name] = _Idle(
                 island.names[0],
                 control,
                 environment.nccl(own.topology, interfaces, control, _nccl(own, beside)),
-                login if len(own.nodes) > 1 else {},
+                login if interfaces else {},
             )
     return found
 

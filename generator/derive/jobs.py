@@ -31,6 +31,7 @@ def job(
         port=port,
         image=pins.get(declared.image, declared.image),
         venv=declared.venv,
+        directory=declared.directory,
         rank={n.name: tuple(launcher.rank(network, n, port, command)) for n in nodes},
         lead=lead,
         options=tuple(_options(network, mounts)) if declared.image else (),

@@ -13,12 +13,12 @@ class Launcher(Protocol):
     """How ranks are started; the name of a launcher is that of its module."""
 
     def rank(self, network: Site, node: Node, port: int, command: Words) -> Iterable[Words]:
-        """What each node runs as its rank, in its container or environment."""
-        ...
+        """What each node runs as its rank, in its container or environment: the program alone."""
+        return (command,)
 
     def lead(self, network: Site, job: str) -> Iterable[Words]:
         """What the first node runs to start all ranks; nothing if each node starts its own."""
-        ...
+        return ()
 
 
 def _launcher(name: str) -> Launcher:

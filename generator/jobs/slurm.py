@@ -3,15 +3,11 @@
 from collections.abc import Iterator
 
 from generator.jobs import Launcher
-from generator.site import Node, Site, Words
+from generator.site import Site, Words
 
 
 class Slurm(Launcher):
     """A batch job that has its nodes to itself."""
-
-    def rank(self, network: Site, node: Node, port: int, command: Words) -> Iterator[Words]:
-        """The program alone."""
-        yield command
 
     def lead(self, network: Site, job: str) -> Iterator[Words]:
         """The batch script, until it ends."""

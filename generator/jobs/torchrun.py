@@ -28,9 +28,5 @@ class Torchrun(Launcher):
         else:
             yield (first, *rest) if first.endswith(".py") else ("--no-python", *command)
 
-    def lead(self, network: Site, job: str) -> Iterator[Words]:
-        """Each node starts its own."""
-        return iter(())
-
 
 LAUNCHER = Torchrun()

@@ -243,8 +243,9 @@ class Site:
 
     @property
     def cabled(self) -> Node:
-        """The first node with a cable, whose interfaces are representative of all."""
-        return next((node for node in self.nodes if node.interfaces), self.head)
+        """The first node with a neighbor, or a cable; its interfaces are representative of all."""
+        rated = [(any(i.peers for i in n.interfaces), bool(n.interfaces), n) for n in self.nodes]
+        return max(rated, key=lambda one: one[:2])[2]
 
     @property
     def workers(self) -> tuple[Node, ...]:

@@ -35,6 +35,7 @@ class Job(Site):
     port: int
     image: str
     venv: str
+    directory: str
     rank: Mapping[str, tuple[Words, ...]]
     lead: tuple[Words, ...]
     options: tuple[Words, ...]
@@ -56,7 +57,8 @@ class Job(Site):
     @property
     def needed(self) -> Words:
         """The paths that must exist on its nodes."""
-        return tuple(mount.path for mount in self.mounts)
+        own = () if self.image or not self.directory else (self.directory,)
+        return (*own, *(mount.path for mount in self.mounts))
 
     def place(self, path: str) -> str:
         """The path of a file on its nodes, given that of its template."""

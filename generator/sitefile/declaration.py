@@ -465,6 +465,7 @@ class DeclaredJob:
     command: tuple[str, ...]
     image: str
     venv: str
+    directory: str
     env: Mapping[str, str]
     files: tuple[DeclaredFile, ...]
     stops: tuple[str, ...] | None
@@ -873,6 +874,7 @@ def _job(index: int, item: Mapping[str, Any]) -> DeclaredJob:
         command=tuple(split(command) if isinstance(command, str) else command),
         image=item.get("image", ""),
         venv=item.get("venv", ""),
+        directory=item.get("directory", ""),
         env=item.get("env", {}),
         files=_files(item),
         stops=None if stops is True else tuple(stops or ()),

@@ -7,9 +7,9 @@ from generator.sitefile.declaration import Plane
 
 
 class Switch(TopologyKind):
-    """Two or more nodes; all ports with the same number form one network."""
+    """One node or more; all ports with the same number form one network."""
 
-    meaning = "two nodes or more on a switch"
+    meaning = "nodes on a switch"
     # Every port of the switch must agree, and this is the default of a switch.
     mtu = 1500
     control_plane: Plane = "fabric"
@@ -24,11 +24,11 @@ class Switch(TopologyKind):
 
     def summary(self, nodes: int) -> str:
         """`4 nodes on a switch`."""
-        return f"{nodes} nodes on a switch"
+        return f"{nodes} node{'s' if nodes > 1 else ''} on a switch"
 
     def description(self, nodes: int) -> str:
         """`4 Sparks on a switch`."""
-        return f"{nodes} Sparks on a switch"
+        return f"{nodes} Spark{'s' if nodes > 1 else ''} on a switch"
 
 
 KIND: TopologyKind = Switch()

@@ -80,6 +80,7 @@ contained() {
       *) ;;
     esac
   done
+  if [[ ${directory:-} ]]; then passed+=(--workdir "$directory"); fi
   # The rank finds its daemon through files, and is recognized by its process and user IDs (PMIx).
   if [[ ${PMIX_SERVER_TMPDIR:-} ]]; then
     passed+=(--pid host --ipc host --user "$(id -u):$(id -g)" --volume "$PMIX_SERVER_TMPDIR:$PMIX_SERVER_TMPDIR")
@@ -98,7 +99,7 @@ run_rank() {
   while IFS= read -r line; do
     [[ ! $line || $line == '#'* ]] || export "${line?}"
   done <"$here/../../etc/sparkgen/jobs/$name.env"
-  cd ~ && exec "${rank[@]}"
+  cd "${directory:-$HOME}" && exec "${rank[@]}"
 }
 
 # Until the rank that the first node starts here has ended.

@@ -4,6 +4,7 @@
 user=nvidia
 port=29600
 venv=/home/nvidia/train
+directory=/home/nvidia/src
 rank=(
   torchrun
   --nnodes=2
@@ -14,6 +15,6 @@ rank=(
   --max-restarts=0
   train.py --epochs 3 --note 'it'"'"'s a $HOME test'
 )
-needed=(/srv/data)
+needed=(/home/nvidia/src /srv/data)
 stopped=()
 cabled=yes
