@@ -178,6 +178,14 @@ KINDS: Mapping[str, Kind] = {
             )
         ),
     ),
+    "two replicas trade nodes": Kind(
+        GATEWAY,
+        replaced(
+            ("[spark1, spark2]", "X"),
+            ("[spark3, spark4]", "[spark1, spark2]"),
+            ("X", "[spark3, spark4]"),
+        ),
+    ),
     "a group moves to a free node": Kind(
         groups("a chat n1", "b code n3"), replaced(("nodes: [n1]", "nodes: [n2]"))
     ),

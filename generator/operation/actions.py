@@ -95,8 +95,8 @@ def change_address(node: str, address: str) -> Action:
     def then(now: Cluster) -> Cluster:
         old = f"://{now.nodes[node].address}:"
         serving = {
-            group: replace(engine, url=engine.url.replace(old, f"://{address}:"))
-            for group, engine in now.serving.items()
+            place: replace(engine, url=engine.url.replace(old, f"://{address}:"))
+            for place, engine in now.serving.items()
         }
         return _with(replace(now, serving=serving), node, address=address)
 
@@ -151,15 +151,18 @@ def drain(node: str, engine: Engine, keeps: frozenset[str]) -> Action:
         then,
         DRAIN_SECONDS,
         spares,
-        is_needless=lambda now: group not in now.serving or _STOPPED.format(group) in now.prepared,
+        is_needless=lambda now: (
+            engine.place not in now.serving or _STOPPED.format(group) in now.prepared
+        ),
     )
 
 
 _STOPPED = "{} was drained, and has stopped"
 
 
-def undrain(node: str, group: str) -> Action:
+def undrain(node: str, engine: Engine) -> Action:
     """Have the proxy send it requests again."""
+    group = engine.group
 
     def then(now: Cluster) -> Cluster:
         return replace(now, drained={g: s for g, s in now.drained.items() if g != group})
@@ -168,7 +171,7 @@ def undrain(node: str, group: str) -> Action:
         (23,),
         f"/opt/sparkgen/proxy.sh undrain {group}",
         node,
-        (must.runs(node, PROXY), must.serves(group), must.is_prepared(_STOPPED.format(group))),
+        (must.runs(node, PROXY), must.serves(engine), must.is_prepared(_STOPPED.format(group))),
         then,
         0,
         is_needless=lambda now: group not in now.drained,
@@ -428,7 +431,7 @@ def wait_for(engine: Engine, programs: Mapping[str, Program]) -> Action:
         (must.are_running(programs),),
         _serves(engine),
         engine.load_seconds,
-        is_needless=lambda now: now.serving.get(engine.group) == engine,
+        is_needless=lambda now: now.serving.get(engine.place) == engine,
     )
 
 
@@ -489,7 +492,7 @@ def _starts(programs: Mapping[str, Program]) -> Effect:
 
 
 def _serves(engine: Engine) -> Effect:
-    return lambda now: replace(now, serving={**now.serving, engine.group: engine})
+    return lambda now: replace(now, serving={**now.serving, engine.place: engine})
 
 
 def _stops(names: Collection[str], units: Collection[str]) -> Effect:

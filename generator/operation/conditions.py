@@ -220,9 +220,9 @@ def are_running(now: Cluster, programs: Mapping[str, Program]) -> str:
 
 
 @condition
-def serves(now: Cluster, group: str) -> str:
+def serves(now: Cluster, engine: Engine) -> str:
     """An engine answers."""
-    return "" if group in now.serving else f"{group} does not serve"
+    return "" if engine.place in now.serving else f"{engine.group} does not serve"
 
 
 @condition
@@ -241,12 +241,12 @@ def gets_nothing(now: Cluster, group: str, proxy: str) -> str:
 @condition
 def answer_elsewhere(now: Cluster, engine: Engine, names: frozenset[str]) -> str:
     """Other engines answer to these names."""
-    if engine.group not in now.serving:
+    if engine.place not in now.serving:
         return ""
     others = (
         other
-        for group, other in now.serving.items()
-        if group != engine.group and group not in now.drained
+        for place, other in now.serving.items()
+        if place != engine.place and place[0] not in now.drained
     )
     answered = {name for other in others for name in other.names}
     return ", ".join(sorted((names & {*engine.names}) - answered))
@@ -254,8 +254,10 @@ def answer_elsewhere(now: Cluster, engine: Engine, names: frozenset[str]) -> str
 
 def is_answered(now: Cluster, bundle: Desired, door: Door, known: Engine) -> bool:
     """Whether an engine that runs is found through a door as a bundle has it."""
-    engine, node = now.serving.get(known.group), now.nodes.get(door.node)
-    if engine is None or (engine.url, engine.names) != (known.url, known.names):
+    node = now.nodes.get(door.node)
+    served = (e for e in now.serving.values() if (e.url, e.names) == (known.url, known.names))
+    engine = next(served, None)
+    if engine is None:
         return False
     if engine.key not in ("", known.key):
         return False

@@ -46,7 +46,7 @@ class Change:
         """The cluster as its previous bundle has it run."""
         nodes = {name: self._node(name, folder) for name, folder in self.before.folders.items()}
         plugged = {end: cable for cable in self.before.cables for end in cable.ends}
-        serving = {engine.group: engine for engine in self.before.engines if engine.is_active}
+        serving = {engine.place: engine for engine in self.before.engines if engine.is_active}
         return Cluster(nodes, plugged, serving, elsewhere=self.before.elsewhere)
 
     def _node(self, name: str, folder: Folder) -> Node:
@@ -340,13 +340,13 @@ def _engines(change: Change) -> Iterator[Action]:
     nodes = {door.node for door in change.after.doors if door.drains}
     old = (door.node for door in change.before.doors if door.drains)
     drains = next((node for node in old if node in nodes), "")
-    again = {engine.group for engine in change.starting}
+    again = {engine.place for engine in change.starting}
     stopping = sorted(change.stopping, key=lambda engine: engine.group in change.held.groups)
     for engine in stopping:
-        proxy = drains if engine.group in again and keeps & {*engine.names} else ""
+        proxy = drains if engine.place in again and keeps & {*engine.names} else ""
         if proxy:
             yield do.drain(proxy, engine, keeps)
-            yield do.undrain(proxy, engine.group)
+            yield do.undrain(proxy, engine)
         booted = [name for name in engine.nodes if name in change.power_cycled]
         closing = [change.opens(name) for name in engine.nodes]
         opens = closing[0] if all(closing) else ()

@@ -132,8 +132,8 @@ class View:
         if before.serving is after.serving:
             return ()
         both = {**before.serving, **after.serving}
-        groups = [g for g in both if before.serving.get(g) != after.serving.get(g)]
-        names = {name for group in groups for name in both[group].names}
+        places = [p for p in both if before.serving.get(p) != after.serving.get(p)]
+        names = {name for place in places for name in both[place].names}
         names |= {old for old, new in self.successors.items() if new in names}
         return names & self._behind.keys()
 

@@ -112,7 +112,7 @@ def _lacks(now: Cluster, after: Desired) -> Iterator[str]:
 
 def _lacks_beside(now: Cluster, after: Desired) -> Iterator[str]:
     """What is not on the nodes: answers, what was loaded elsewhere, cables."""
-    if {*now.serving} != {engine.group for engine in after.engines if engine.is_active}:
+    if {*now.serving} != {engine.place for engine in after.engines if engine.is_active}:
         yield "not every engine serves"
     for path, text in after.elsewhere.items():
         if not same(path, text, now.elsewhere.get(path, "")):

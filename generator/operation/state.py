@@ -113,6 +113,10 @@ class Node:
     running: Mapping[str, Program] = {}
 
 
+# An engine's group and nodes.
+Place = tuple[str, ...]
+
+
 @record
 class Engine:
     """An engine on its nodes, by rank; `names` are those that clients may request.
@@ -134,6 +138,11 @@ class Engine:
     stop_seconds: int = 0
     load_seconds: int = 0
     job: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """What tells it from an engine of the same group on other nodes."""
+        return self.group, *self.nodes
 
     @property
     def rivals(self) -> tuple[str, ...]:
@@ -202,14 +211,14 @@ class Desired:
 class Cluster:
     """A cluster as it is: its nodes by their names in the new bundle, and the cable in each port.
 
-    `serving` are the engines that answer, by group, and `prepared` what was done on switches.
-    `drained` are the groups that the proxy may send no requests, for certain for so many seconds,
-    and `elsewhere` the files that were loaded elsewhere.
+    `serving` are the engines that answer, and `prepared` what was done on switches. `drained` are
+    the groups that the proxy may send no requests, for certain for so many seconds, and `elsewhere`
+    the files that were loaded elsewhere.
     """
 
     nodes: Mapping[str, Node]
     plugged: Mapping[str, Cable]
-    serving: Mapping[str, Engine]
+    serving: Mapping[Place, Engine]
     prepared: frozenset[str] = frozenset()
     drained: Mapping[str, int] = {}
     elsewhere: Mapping[str, str] = {}

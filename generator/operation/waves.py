@@ -40,11 +40,13 @@ def _with(
     wanted = (known.names - kept) | {name}
     for engine in order:
         if name in engine.names:
-            groups = _closed(known.groups | {engine.group}, order, starting)
-            taken = _nodes(e for e in order if e.group in groups)
-            first = (each for each in starting if taken.isdisjoint(each.nodes))
-            if wanted <= {each for e in first for each in e.names}:
-                return Held(groups, known.names | {name})
+            # If what starts later can't be down later too, it is down longer.
+            for delayed in (starting, ()):
+                groups = _closed(known.groups | {engine.group}, order, delayed)
+                taken = _nodes(e for e in order if e.group in groups)
+                first = (each for each in starting if taken.isdisjoint(each.nodes))
+                if wanted <= {each for e in first for each in e.names}:
+                    return Held(groups, known.names | {name})
     return known
 
 
