@@ -13,7 +13,7 @@ import json
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, permutations
 from typing import Any
 
@@ -25,7 +25,8 @@ from generator.bundle.tree import Tree
 from generator.operation.actions import Action
 from generator.operation.needed import Change
 from generator.operation.outcome import Outcome, View, outcome, successors
-from generator.operation.plan import Moment, PlanError, carried_out, plan, unreached
+from generator.operation.plan import Moment, PlanError, plan, unreached
+from generator.operation.state import Cluster
 from generator.pipeline import read_site
 from generator.records import record
 from generator.resources import ROOT
@@ -147,6 +148,15 @@ def swaps(found: Plan) -> tuple[int, int]:
         for i in range(len(steps) - 1)
     ]
     return refused.count(False), refused.count(True)
+
+
+def carried_out(now: Cluster, actions: Iterable[Action]) -> Cluster:
+    """The cluster once these were done one after the other; raises PlanError."""
+    for action in actions:
+        if reason := action.unmet(now):
+            raise PlanError(f"{action.title}: {action.node}: {reason}")
+        now = action.done(now)
+    return now
 
 
 def is_refused(change: Change, steps: Sequence[Sequence[Action]], *, is_end: bool = True) -> bool:

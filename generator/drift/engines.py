@@ -8,13 +8,13 @@ from typing import Any
 import yaml
 
 from generator import catalogs
-from generator.activation import RESTART
 from generator.adoption.found import REMOVED, Container
 from generator.drift.installed import INSTALL, restarts
 from generator.drift.limits import limits
 from generator.drift.seen import Seen
 from generator.drift.uncaptured import is_unreadable
 from generator.locking import commit_on, image_on
+from generator.operation.reading import programs
 from generator.reports.remarks import Remark
 from generator.site import Member, Part, Site
 from generator.site.complete import DEFAULT_REVISION
@@ -126,14 +126,12 @@ def _restart(part: Part, seen: Seen) -> str:
 
 def _read(part: Part, seen: Seen) -> list[str]:
     """The files that an engine reads when it starts, but those that its container shows."""
-    own = {path: part.place(path) for path in _OF_GROUPS}
-    shown = {own[path] for path in _SHOWN}
-    found = [path for path, file in seen.files.items() if file.activation is RESTART]
-    return [p for p in found if p not in shown and ("/groups/" not in p or p in own.values())]
+    shown = {part.place(path) for path in _SHOWN}
+    read = programs(seen.files)[part.unit].reads
+    return [path for path in read if path not in shown and not path.endswith(".service")]
 
 
 _SHOWN = ("etc/sparkgen/engine.env", "etc/sparkgen/engine.raw.env", "opt/sparkgen/compose.yaml")
-_OF_GROUPS = (*_SHOWN, *(f"opt/sparkgen/{name}" for name in ("options.yaml", "ssh_config")))
 
 
 def _started(seen: Seen, engine: Container) -> str:
@@ -166,8 +164,7 @@ def services(seen: Seen, containers: Mapping[str, Container]) -> Iterator[Remark
                 yield seen.remark("SG868", message, _AGAIN, _path(seen, there))
             yield from limits(seen, service, _AGAIN)
             unit = f"sparkgen-{PurePosixPath(path).stem}"
-            own = [p for p, f in seen.files.items() if f.activation.step.endswith(f" {unit}")]
-            yield from restarts(unit, seen, _started(seen, there), own)
+            yield from restarts(unit, seen, _started(seen, there), programs(seen.files)[unit].reads)
 
 
 _AGAIN = "install the bundle and restart its unit"

@@ -1,6 +1,6 @@
 """A plan that has been carried out on the model of a cluster before it is shown."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -72,15 +72,6 @@ def _pass(
                 now = taken[-1].after
         rest += late
     return (taken, rest) if taken else None
-
-
-def carried_out(now: Cluster, actions: Iterable[Action]) -> Cluster:
-    """The cluster once these were done one after the other; raises PlanError."""
-    for action in actions:
-        if reason := action.unmet(now):
-            raise PlanError(f"{action.title}: {action.node}: {reason}")
-        now = action.done(now)
-    return now
 
 
 def unreached(now: Cluster, after: Desired) -> str:

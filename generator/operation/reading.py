@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from generator.activation import Activation, Effect
 from generator.bundle.tree import File, Tree
-from generator.operation.files import facts
 from generator.operation.meaning import UNKNOWN
 from generator.operation.state import (
     CLIENT_KEY,
@@ -34,6 +33,7 @@ _UNITS = "etc/systemd/system/"
 # Before 0.3, a gateway was a program of its own behind the proxy.
 GATEWAY = "sparkgen-gateway"
 _CLEAR = re.compile(r"^ +listen (\S+) ssl\b.*?^ +error_page 497 =308 ", re.MULTILINE | re.DOTALL)
+_FACT = re.compile(r"^(\w+)=(.*)$", re.MULTILINE)
 _IMAGE = re.compile(r"^ +image: [\"']?([^\s\"']+)", re.MULTILINE)
 # What a virtual environment's engine gets from its unit.
 _SETTINGS = re.compile(r"^(?:User|MemoryMax|AllowedCPUs|ReadWritePaths|Limit\w+)=.*$", re.MULTILINE)
@@ -58,7 +58,7 @@ def desired(tree: Tree, nodes: Sequence[str], cables: Iterable[Cable]) -> Desire
     groups = {name: _groups(own, known[name]) for name, own in files.items()}
     engines = tuple(_engines(files, known, groups))
     return Desired(
-        {name: _folder(name, own, known[name], groups[name]) for name, own in files.items()},
+        {name: _folder(name, own, known[name]) for name, own in files.items()},
         tuple(cables),
         engines,
         tuple(_doors(files, known, engines)),
@@ -72,6 +72,15 @@ ELSEWHERE = {
     "operator/alerts.yml": "Prometheus",
     "operator/dashboard.json": "Grafana",
 }
+
+
+def facts(text: str) -> Mapping[str, list[str]]:
+    """The values of each NAME=VALUE, as in a file of facts, an environment or a unit."""
+    found: dict[str, list[str]] = {}
+    for name, value in _FACT.findall(text):
+        found.setdefault(name, []).append(value)
+    return found
+
 
 # What every release has asked of a node for the same site.
 _OF_SITE = ("image", "squashfs", "model", "folder", "file", "secret", "key")
@@ -114,16 +123,24 @@ def _groups(files: Files, known: Facts) -> tuple[str, ...]:
     return listed or (("",) if "etc/sparkgen/engine.env" in files else ())
 
 
-def _folder(node: str, files: Files, known: Facts, groups: Sequence[str]) -> Folder:
-    programs = [_engine_program(files, known, group, groups) for group in groups]
+def programs(files: Files) -> dict[str, Program]:
+    """What runs on a node, or is run after an installation, by unit."""
+    known = _text_facts(files, _FACTS)
+    groups = _groups(files, known)
+    found = [_engine_program(files, known, group, groups) for group in groups]
     units: dict[str, dict[str, File]] = {}
     for path, file in files.items():
         if unit := file.activation.unit:
             units.setdefault(unit, {})[path] = file
-    programs += [_service(unit, own, files, known) for unit, own in units.items()]
+    found += [_service(unit, own, files, known) for unit, own in units.items()]
     if _SSH_KEYS in files:
         members = {"members": "\n".join(_text_facts(files, _NODES).get("MEMBER", ()))}
-        programs.append(Program("ssh-keys", members, activation=_LOGINS))
+        found.append(Program("ssh-keys", members, activation=_LOGINS))
+    return {program.unit: program for program in found}
+
+
+def _folder(node: str, files: Files, known: Facts) -> Folder:
+    own = programs(files)
     links, sums = files.get(_NETPLAN), files.get("SHA256SUMS")
     return Folder(
         node,
@@ -132,9 +149,9 @@ def _folder(node: str, files: Files, known: Facts, groups: Sequence[str]) -> Fol
         _first(known, "USER"),
         links.text if links else "",
         {path: file.text for path, file in files.items() if path.startswith("etc/ssh/sshd")},
-        {program.unit: program for program in programs},
+        own,
         frozenset(_asked(files)),
-        any(need.kind == "secret" for program in programs for need in program.needs),
+        any(need.kind == "secret" for program in own.values() for need in program.needs),
     )
 
 

@@ -24,6 +24,7 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from generator.records import values
 from generator.review.changes import FileChange
 from generator.review.impact import Review
 from generator.review.upgrade import Upgrade
@@ -44,23 +45,14 @@ def _review(review: Review) -> dict[str, Any]:
         "was": review.was,
         "against": review.against,
         "changed": review.changed,
-        "edits": list(review.edits),
-        "notes": list(review.notes),
-        "clients": list(review.clients),
+        "edits": review.edits,
+        "notes": review.notes,
+        "clients": review.clients,
         "upgrade": _upgrade(review.upgrade),
         "downtime": review.downtime,
         "downtimeSeconds": review.outcome.seconds,
-        "outages": [
-            {
-                "name": outage.name,
-                "first": outage.first,
-                "last": outage.last,
-                "seconds": outage.seconds,
-                "byHand": list(outage.by_hand),
-            }
-            for outage in review.outcome.outages
-        ],
-        "headroomGib": list(review.headroom) if review.headroom else None,
+        "outages": [_renamed(each, by_hand="byHand") for each in review.outcome.outages],
+        "headroomGib": review.headroom,
         "nodes": [
             {
                 "node": node.name,
@@ -74,30 +66,20 @@ def _review(review: Review) -> dict[str, Any]:
             for node in review.nodes
         ],
         "files": [_file(file, upgraded) for file in review.files],
-        "order": [
-            {
-                "step": step.text,
-                "nodes": list(step.nodes),
-                "seconds": step.seconds,
-                "down": list(step.down),
-                "alone": list(step.alone),
-            }
-            for step in review.order
-        ],
+        "order": [_renamed(step, text="step") for step in review.order],
     }
+
+
+def _renamed(record: object, **names: str) -> dict[str, Any]:
+    """The fields of a record, some under other names."""
+    return {names.get(name, name): value for name, value in values(record).items()}
 
 
 def _upgrade(upgrade: Upgrade | None) -> dict[str, Any] | None:
     if upgrade is None:
         return None
-    return {
-        "before": upgrade.before,
-        "after": upgrade.after,
-        "changes": [
-            {"version": entry.version, "text": entry.text, "files": list(entry.files)}
-            for entry in upgrade.entries
-        ],
-    }
+    entries = [values(entry) for entry in upgrade.entries]
+    return {"before": upgrade.before, "after": upgrade.after, "changes": entries}
 
 
 def _file(file: FileChange, upgraded: Collection[str]) -> dict[str, Any]:

@@ -12,11 +12,10 @@ from generator.diagnostics import listed
 from generator.fit.assessment import Fit
 from generator.fit.table import bars
 from generator.operation.clients import pages, told
-from generator.operation.files import facts
 from generator.operation.needed import Change
 from generator.operation.outcome import Outage, Outcome, Step, outcome
 from generator.operation.plan import plan
-from generator.operation.reading import completed, desired, had
+from generator.operation.reading import completed, desired, facts, had
 from generator.operation.state import Cable, Desired
 from generator.records import record, replace
 from generator.review.changes import FileChange, changes
@@ -179,48 +178,43 @@ def review(site: Site, after: Tree, before: Before) -> Review:
     names = {was: name for name, was in change.hosts.items()}
     tree = _under_new_names(before.bundle.tree, names)
     found = changes(tree, after)
-    by_node, rest = _by_node(found, [*change.after.folders, *change.before.folders])
-    result = outcome(change, plan(change))
-    return Review(
-        name=site.name,
-        against=before.title,
-        was=before.name,
-        edits=before.edits,
-        notes=(*_notes(site, before.site, names), *_left_over(before)),
-        nodes=tuple(_nodes(change, by_node)),
-        files=tuple(rest),
-        outcome=result,
+    plain = _review(site.name, before, change, found)
+    said = [
+        *told(change, plain.outcome),
+        *pages(_pages(tree), _pages(after), change.after.doors),
+    ]
+    return replace(
+        plain,
+        notes=(*_notes(site, before.site, names), *plain.notes),
         headroom=_headroom(before.site, site),
         bars=_bars(before.site, site),
-        clients=tuple(
-            dict.fromkeys(
-                [*told(change, result), *pages(_pages(tree), _pages(after), change.after.doors)]
-            )
-        ),
+        clients=tuple(dict.fromkeys(said)),
         upgrade=upgrade(before.bundle, before.rebuilt, found),
-        served=bool(change.now.serving),
-        serves=any(engine.is_active for engine in change.after.engines),
     )
 
 
 def removal(before: Before) -> Review:
     """Review what it means for a site to be removed."""
-    tree, members = before.bundle.tree, before.bundle.nodes
-    by_node, rest = _by_node(changes(tree, {}), members)
-    nothing = Desired({}, (), (), ())
-    old = desired(tree, members, _cables_of(before))
-    change = Change(replace(old, cables=()), nothing, {}, (), (), lambda name, need: False)
+    tree, nothing = before.bundle.tree, Desired({}, (), (), ())
+    old = desired(tree, before.bundle.nodes, ())
+    change = Change(old, nothing, {}, (), (), lambda name, need: False)
+    return _review(before.name, before, change, changes(tree, {}))
+
+
+def _review(name: str, before: Before, change: Change, found: Sequence[FileChange]) -> Review:
+    """What nodes and people notice of a change."""
+    by_node, rest = _by_node(found, [*change.after.folders, *change.before.folders])
     return Review(
-        name=before.name,
+        name=name,
         against=before.title,
         was=before.name,
-        edits=(),
+        edits=before.edits,
         notes=tuple(_left_over(before)),
         nodes=tuple(_nodes(change, by_node)),
         files=tuple(rest),
         outcome=outcome(change, plan(change)),
         served=bool(change.now.serving),
-        serves=False,
+        serves=any(engine.is_active for engine in change.after.engines),
     )
 
 
