@@ -9,7 +9,7 @@ import pytest
 from bundles import BUNDLES, IN_GROUPS, NODES, NodeFolder
 from conftest import Command, Outcome
 from stand_ins import StandIns
-from test_launch import _ASKED, asked
+from test_launch import ANSWER, DOCKER, asked
 
 from generator import answers
 from generator.bundle.render import render
@@ -56,8 +56,8 @@ def covering_nodes() -> list[NodeFolder]:
 def test_checksum_is_that_of_launch(folder: NodeFolder, tmp_path: Path) -> None:
     """The node and the site come to the same one, without which no answer would count."""
     stand_ins = StandIns(tmp_path)
-    stand_ins.add("docker", _ASKED)
-    stand_ins.env |= {"STATUS": "0", "DIGEST": "sha256:1"}
+    stand_ins.add("docker", DOCKER)
+    stand_ins.env |= {"STATUS": "0", "DIGEST": "sha256:1", "ANSWER": ANSWER}
     if folder.part.engine.venv:
         pytest.skip("no container to record")
     _, lines, _ = asked(folder.copy(tmp_path), stand_ins)

@@ -318,7 +318,6 @@ def test_another_site(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     assert {Path(path).name for path in changed} == {
         "README.md",
         "compose.yaml",
-        "container.sh",
         "node.env",
         # It names the image that is copied to nodes without a network.
         "site.env",

@@ -1,16 +1,22 @@
 """launch.sh starts what the unit starts, in the same container or without one."""
 
 import json
-import re
 import signal
 import subprocess
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import COMPOSED, IN_GROUPS, NODES, NodeFolder, composed, covering, on_node
-from programs import program
+from bundles import (
+    COMPOSED,
+    IN_GROUPS,
+    NODES,
+    NodeFolder,
+    composed,
+    composed_service,
+    covering,
+    on_node,
+)
 from stand_ins import StandIns
 from waiting import PATIENCE, until
 
@@ -31,22 +37,73 @@ def launch(tree: Path, *options: str) -> list[str]:
 
 # launch.sh in a container
 
+# Records each call, and what only lasts as long as it. A container serves until it is stopped by
+# name; the client passes signals on to it.
+DOCKER = """\
+#!/bin/bash
+trap '' TERM INT
+printf '%s\\0' "$@" >"$CALLS/$1"
+case $1 in
+  compose)
+    cat "$SECRETS" >"$CALLS/secrets"
+    cp "${SECRETS%/*}/ask.yaml" "$CALLS" 2>/dev/null
+    exit 0 ;;
+  image)
+    if [[ $DIGEST ]]; then echo "example.org/vllm@$DIGEST"; exit; fi
+    echo 'no "image" here' >&2
+    exit 1 ;;
+  start)
+    [[ -z ${ANSWER:-} ]] || echo "$ANSWER"
+    [[ -z ${STATUS:-} ]] || exit "$STATUS"
+    for _ in {1..1200}; do
+      [[ ! -e $CALLS/stop ]] || exit 0
+      sleep 0.05
+    done ;;
+  container)
+    if [[ $4 == *ExitCode* ]]; then echo "${EXITED:-$STATUS}"; else echo "${RUNNING:-false}"; fi ;;
+esac
+"""
+FILE = "/opt/sparkgen/compose.yaml"
+
+
+def about(folder: NodeFolder) -> set[object]:
+    engine = folder.part.engine
+    return {engine.name, engine.launcher, bool(engine.secrets)}
+
 
 @pytest.mark.parametrize("folder", COMPOSED, ids=str)
+def test_compose_has_the_derived_container(folder: NodeFolder, tmp_path: Path) -> None:
+    assert composed(folder.copy(tmp_path)) == derived(folder)
+
+
+@pytest.mark.parametrize("folder", covering(COMPOSED, about), ids=str)
 def test_launch_starts_the_container_of_compose(
-    folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
+    folder: NodeFolder, tmp_path: Path, stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Compose reads the derived settings from its file, and launch.sh starts the same."""
+    """As the unit does, but with a file of secrets that is not root's, and that does not stay."""
     tree = folder.copy(tmp_path)
-    service = composed(tree)
-    assert service == derived(folder)
-    stand_ins.add("docker")
+    stand_ins.add("docker", DOCKER)
+    stand_ins.env["STATUS"] = "0"
     assert stand_ins.run(*launch(tree)).returncode == 0
-    options, image, command = docker_run(stand_ins.arguments("docker"))
-    assert image == service["image"]
-    assert command == service["command"]
-    assert environment(tree, options.pop("--env-file")) == service["environment"]
-    assert options == docker_options(service)
+    created = ["compose", "--file", FILE, "up", "--no-start", "--force-recreate"]
+    assert stand_ins.read("compose") == created
+    assert stand_ins.read("start") == ["start", "--attach", "sparkgen-engine"]
+    assert stand_ins.read("rm") == ["rm", "--force", "sparkgen-engine"]
+    given = (stand_ins.calls / "secrets").read_text().splitlines()
+    own = folder.part.engine.secrets
+    assert given == [f"{name}={value}" for name, value in folder.secrets.items() if name in own]
+    monkeypatch.setenv("SECRETS", "/given")
+    sources = {volume["target"]: volume["source"] for volume in composed(tree)["volumes"]}
+    assert sources.get(GIVEN_SECRETS) == ("/given" if own else None)
+
+
+def test_container_that_runs_is_left_alone(tmp_path: Path, stand_ins: StandIns) -> None:
+    stand_ins.add("docker", DOCKER)
+    stand_ins.env["RUNNING"] = "true"
+    done = stand_ins.run(*launch(HEAD.copy(tmp_path)))
+    assert done.returncode == 125
+    assert done.stderr == "launch.sh: sparkgen-engine is running; stop it first\n"
+    assert {path.name for path in stand_ins.calls.iterdir()} == {"container"}
 
 
 def derived(folder: NodeFolder) -> dict[str, Any]:
@@ -85,7 +142,8 @@ def derived(folder: NodeFolder) -> dict[str, Any]:
     } | devices(container)
 
 
-RESERVED = {"driver": "nvidia", "device_ids": ["all"], "capabilities": ["gpu"]}
+GPU = {"driver": "nvidia", "device_ids": ["all"]}
+RESERVED = GPU | {"capabilities": ["gpu"]}
 
 
 def devices(container: Container) -> dict[str, Any]:
@@ -114,94 +172,13 @@ def duration(seconds: int) -> str:
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
-SWITCHES = {"--rm", "--init"}
-_SECRETS_FOLDER = re.compile(r"=/dev/shm/tmp\.\w+/secrets,")
-
-
-def docker_run(arguments: list[str]) -> tuple[dict[str, list[str]], str, list[str]]:
-    """The options, the image and the command of `docker run`, split as Docker does."""
-    run, *words = arguments
-    assert run == "run"
-    options: dict[str, list[str]] = defaultdict(list)
-    while words[0].startswith("-"):
-        option = words.pop(0)
-        options[option] += [] if option in SWITCHES else [words.pop(0)]
-    options["--mount"] = [_SECRETS_FOLDER.sub("=SECRETS,", mount) for mount in options["--mount"]]
-    named = {
-        option: sorted(values) for option, values in options.items() if values or option in SWITCHES
-    }
-    return named, words[0], words[1:]
-
-
-def environment(tree: Path, files: list[str]) -> dict[str, str]:
-    """Environment files as Docker reads them: without quoting or expansion."""
-    lines = [line for file in files for line in (tree / file[1:]).read_text().splitlines()]
-    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
-
-
-def source(volume: dict[str, Any]) -> str:
-    """Only launch.sh itself says where the secrets file is."""
-    return "SECRETS" if volume["source"] == GIVEN_SECRETS else str(volume["source"])
-
-
-def docker_options(service: dict[str, Any]) -> dict[str, list[str]]:
-    """A service of a Compose file as options of `docker run`."""
-    (gpu,) = service["deploy"]["resources"]["reservations"]["devices"]
-    options = {
-        "--rm": [],
-        "--init": [] if service["init"] else ["missing"],
-        "--name": [service["container_name"]],
-        "--network": [service["network_mode"]],
-        "--ipc": [service["ipc"]],
-        "--shm-size": [f"{int(service['shm_size']) >> 30}g"],
-        "--memory": [f"{int(service['mem_limit']) >> 30}g"] if "mem_limit" in service else [],
-        "--cpuset-cpus": [service["cpuset"]] if "cpuset" in service else [],
-        "--cap-drop": service.get("cap_drop", []),
-        "--cap-add": service["cap_add"],
-        "--security-opt": service["security_opt"],
-        "--device": [device["source"] for device in service.get("devices", [])],
-        "--gpus": gpu["device_ids"],
-        "--ulimit": [f"{k}={v['soft']}:{v['hard']}" for k, v in service["ulimits"].items()],
-        "--volume": [
-            f"{volume['source']}:{volume['target']}{':ro' if volume.get('read_only') else ''}"
-            for volume in service["volumes"]
-            if volume["bind"].get("create_host_path")
-        ],
-        "--mount": [
-            f"type=bind,source={source(volume)},target={volume['target']}"
-            f"{',readonly' if volume.get('read_only') else ''}"
-            for volume in service["volumes"]
-            if not volume["bind"].get("create_host_path")
-        ],
-        "--log-driver": [service["logging"]["driver"]],
-        "--log-opt": [f"{key}={value}" for key, value in service["logging"]["options"].items()],
-        "--entrypoint": service["entrypoint"],
-    }
-    return {
-        option: sorted(values) for option, values in options.items() if values or option in SWITCHES
-    }
-
-
-# Serves until it is stopped by name; the client passes signals on to the container.
-DOCKER = """\
-#!/bin/bash
-trap '' TERM INT
-printf '%s\\0' "$@" >"$CALLS/$1"
-[[ $1 == run ]] || exit 0
-for _ in {1..1200}; do
-  [[ ! -e $CALLS/stop ]] || exit 0
-  sleep 0.05
-done
-"""
-
-
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_signal_stops_the_container(
     sent: signal.Signals, tmp_path: Path, stand_ins: StandIns
 ) -> None:
     stand_ins.add("docker", DOCKER)
     with subprocess.Popen(launch(HEAD.copy(tmp_path)), env=stand_ins.env) as launched:
-        until((stand_ins.calls / "run").exists)
+        until((stand_ins.calls / "start").exists)
         assert not (stand_ins.calls / "stop").exists()
         launched.send_signal(sent)
         assert launched.wait(PATIENCE) == 128 + sent
@@ -212,7 +189,7 @@ def test_signal_stops_the_container(
 FETCHING = """\
 #!/bin/bash
 printf '%s\\0' "$@" >"$CALLS/$1"
-[[ $1 == run ]] && exec sleep 3600
+[[ $1 == compose ]] && exec sleep 3600
 exit 1
 """
 # The shell is sent a signal before it knows the client's number, and waits when that has ended.
@@ -232,9 +209,12 @@ def test_signal_before_the_client_is_known_is_not_lost(
 
 
 def test_exit_status_of_the_engine_is_passed_on(tmp_path: Path, stand_ins: StandIns) -> None:
-    stand_ins.add("docker", '#!/bin/sh\necho "$1"\nexit 7\n')
-    done = stand_ins.run(*launch(HEAD.copy(tmp_path)))
-    assert (done.returncode, done.stdout) == (7, "run\n")
+    stand_ins.add("docker", DOCKER)
+    stand_ins.env["STATUS"] = "7"
+    assert stand_ins.run(*launch(HEAD.copy(tmp_path))).returncode == 7
+    # If Docker does not start the container, its client ends as an engine does that fails.
+    stand_ins.env |= {"STATUS": "1", "EXITED": "128"}
+    assert stand_ins.run(*launch(HEAD.copy(tmp_path))).returncode == 128
 
 
 def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:
@@ -250,22 +230,23 @@ def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:
 
 # launch.sh --check-engine
 
-# Records `docker run`, and knows the digest of the image unless it is not there.
-_ASKED = """\
-#!/bin/bash
-case $1 in
-  image)
-    if [[ $DIGEST ]]; then echo "example.org/vllm@$DIGEST"; exit; fi
-    echo 'no "image" here' >&2
-    exit 1 ;;
-  run)
-    printf '%s\\0' "$@" >"$CALLS/docker.arguments"
-    secrets=$(sed -n 's/^type=bind,source=\\([^,]*\\/secrets\\),.*/\\1/p' <(printf '%s\\n' "$@"))
-    if [[ $secrets ]]; then wc -c <"$secrets" >&2; fi
-    echo '{"stage": "arguments", "status": "accepted"}'
-    exit "$STATUS" ;;
-esac
-"""
+ANSWER = '{"stage": "arguments", "status": "accepted"}'
+
+
+@pytest.fixture
+def of_docker(stand_ins: StandIns) -> StandIns:
+    stand_ins.add("docker", DOCKER)
+    stand_ins.env |= {"STATUS": "0", "DIGEST": "sha256:1", "ANSWER": ANSWER}
+    return stand_ins
+
+
+def changed(tree: Path, stand_ins: StandIns) -> dict[str, Any]:
+    """What Compose makes of the container that is asked."""
+    _, _, file, _, name, _, _, *verb = stand_ins.read("compose")
+    assert (file, verb) == (FILE, ["up", "--no-start", "--force-recreate"])
+    (tree / "opt/ask.yaml").write_text((stand_ins.calls / "ask.yaml").read_text())
+    more = ("--project-name", name, "--file", "/opt/ask.yaml")
+    return composed_service(tree, name, "engine", FILE, *more)
 
 
 def asked(tree: Path, stand_ins: StandIns, *group: str) -> tuple[int, list[dict[str, Any]], str]:
@@ -274,37 +255,26 @@ def asked(tree: Path, stand_ins: StandIns, *group: str) -> tuple[int, list[dict[
     return done.returncode, lines, done.stderr
 
 
-def about(folder: NodeFolder) -> set[object]:
-    engine = folder.part.engine
-    return {engine.name, engine.launcher, bool(engine.secrets)}
-
-
 @pytest.mark.parametrize("folder", covering(COMPOSED, about), ids=str)
 def test_engine_is_asked_in_its_own_container(
-    folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
+    folder: NodeFolder, tmp_path: Path, of_docker: StandIns
 ) -> None:
     """The same image, mounts and arguments, but no network, no secrets and another name."""
     tree, container, engine = folder.copy(tmp_path), folder.member.container, folder.part.engine
-    stand_ins.add("docker", _ASKED)
-    stand_ins.env |= {"STATUS": "0", "DIGEST": "sha256:" + "a" * 64}
-    status, lines, errors = asked(tree, stand_ins)
-    assert (status, errors.strip()) == (0, "0" if engine.secrets else "")
-    options, image, command = docker_run(stand_ins.arguments("docker"))
+    (start, answer), errors = asked(tree, of_docker)[1:]
+    assert errors == ""
+    assert (of_docker.calls / "secrets").read_text() == ""
+    assert of_docker.read("start") == ["start", "--attach", "sparkgen-engine-check"]
     preflight = "/opt/sparkgen/preflight"
-    options["--volume"].remove(f"{preflight}:{preflight}:ro")
-    assert options.pop("--pull") == ["never"]
-    assert (options["--network"], options["--name"]) == (["none"], ["sparkgen-engine-check"])
-    options |= {"--network": ["host"], "--name": ["sparkgen-engine"]}
-    entrypoint = options.pop("--entrypoint")
-    assert (entrypoint, image) == (["bash"], container.image)
-    program = container.entrypoint
-    assert command == [f"{preflight}/ask.sh", engine.name, program, *folder.command]
-    service = composed(tree)
-    del options["--env-file"]
-    expected = docker_options(service)
-    del expected["--entrypoint"]
-    assert options == expected
-    start, answer = lines
+    mount = {"type": "bind", "source": preflight, "target": preflight, "read_only": True}
+    expected = composed(tree)
+    assert changed(tree, of_docker) == expected | {
+        "container_name": "sparkgen-engine-check",
+        "network_mode": "none",
+        "pull_policy": "never",
+        "entrypoint": ["bash", f"{preflight}/ask.sh", engine.name, container.entrypoint],
+        "volumes": [*expected["volumes"], mount],
+    }
     assert answer["status"] == "accepted"
     assert start == {
         "stage": "start",
@@ -314,54 +284,49 @@ def test_engine_is_asked_in_its_own_container(
         "engine": engine.name,
         "version": engine.version,
         "image": container.image,
-        "digest": "sha256:" + "a" * 64,
+        "digest": "sha256:1",
         "settings": start["settings"],
     }
 
 
 @pytest.mark.parametrize(("ended", "status"), [(0, 0), (1, 1), (3, 3), (2, 3), (125, 3), (139, 3)])
 def test_only_the_engine_refuses(
-    ended: int, status: int, tmp_path: Path, stand_ins: StandIns
+    ended: int, status: int, tmp_path: Path, of_docker: StandIns
 ) -> None:
-    stand_ins.add("docker", _ASKED)
-    stand_ins.env |= {"STATUS": str(ended), "DIGEST": "sha256:1"}
-    found, lines, _ = asked(HEAD.copy(tmp_path), stand_ins)
+    of_docker.env["STATUS"] = str(ended)
+    found, lines, _ = asked(HEAD.copy(tmp_path), of_docker)
     assert found == status
     unasked = {"stage": "end", "status": "could not ask", "why": f"it ended with status {ended}"}
     assert (lines[-1] == unasked) == (ended != status)
 
 
-def test_image_that_is_not_here_is_not_fetched(tmp_path: Path, stand_ins: StandIns) -> None:
-    stand_ins.add("docker", _ASKED)
-    stand_ins.env |= {"STATUS": "0", "DIGEST": ""}
-    status, lines, _ = asked(HEAD.copy(tmp_path), stand_ins)
+def test_image_that_is_not_here_is_not_fetched(tmp_path: Path, of_docker: StandIns) -> None:
+    of_docker.env["DIGEST"] = ""
+    status, lines, _ = asked(HEAD.copy(tmp_path), of_docker)
     assert (status, lines[-1]["why"]) == (3, "no 'image' here")
-    assert not (stand_ins.calls / "docker.arguments").exists()
+    assert not (of_docker.calls / "compose").exists()
 
 
-def test_image_is_asked_to_describe_its_engine(tmp_path: Path, stand_ins: StandIns) -> None:
-    stand_ins.add("docker", _ASKED)
-    stand_ins.env |= {"STATUS": "0", "DIGEST": "sha256:1"}
+def test_image_is_asked_to_describe_its_engine(tmp_path: Path, of_docker: StandIns) -> None:
     tree = HEAD.copy(tmp_path)
-    done = stand_ins.run(*launch(tree, "--describe-engine"))
+    done = of_docker.run(*launch(tree, "--describe-engine"))
     assert done.returncode == 0
-    options, image, command = docker_run(stand_ins.arguments("docker"))
-    facts = [f"image={image}", "digest=sha256:1"]
-    assert command == ["/opt/sparkgen/preflight/ask.sh", "--describe", "vllm", *facts]
-    assert options["--network"] == ["none"]
-    stand_ins.env["DIGEST"] = ""
-    done = stand_ins.run(*launch(tree, "--describe-engine"))
+    service = changed(tree, of_docker)
+    facts = [f"image={HEAD.node.container.image}", "digest=sha256:1"]
+    asking = ["bash", "/opt/sparkgen/preflight/ask.sh", "--describe", "vllm", *facts]
+    assert (service["entrypoint"], service["command"]) == (asking, [])
+    assert service["network_mode"] == "none"
+    of_docker.env["DIGEST"] = ""
+    done = of_docker.run(*launch(tree, "--describe-engine"))
     assert (done.returncode, done.stdout, done.stderr) == (3, "", 'no "image" here\n')
 
 
-def test_checksum_is_that_of_the_settings(tmp_path: Path, stand_ins: StandIns) -> None:
+def test_checksum_is_that_of_the_settings(tmp_path: Path, of_docker: StandIns) -> None:
     """Comments don't count, and every setting does."""
-    stand_ins.add("docker", _ASKED)
-    stand_ins.env |= {"STATUS": "0", "DIGEST": "sha256:1"}
     tree = HEAD.copy(tmp_path)
 
     def checksum() -> str:
-        return str(asked(tree, stand_ins)[1][0]["settings"])
+        return str(asked(tree, of_docker)[1][0]["settings"])
 
     file = tree / "etc/sparkgen/engine.env"
     before = checksum()
@@ -371,16 +336,15 @@ def test_checksum_is_that_of_the_settings(tmp_path: Path, stand_ins: StandIns) -
     assert checksum() != before
 
 
-def test_all_engines_of_a_node_are_asked(tmp_path: Path, stand_ins: StandIns) -> None:
+def test_all_engines_of_a_node_are_asked(tmp_path: Path, of_docker: StandIns) -> None:
     folder = next(f for f in IN_GROUPS if str(f) == "golden-groups-one-node/spark1")
     tree = folder.copy(tmp_path)
-    stand_ins.add("docker", _ASKED)
-    stand_ins.env |= {"STATUS": "1", "DIGEST": "sha256:1"}
-    status, lines, _ = asked(tree, stand_ins)
+    of_docker.env["STATUS"] = "1"
+    status, lines, _ = asked(tree, of_docker)
     assert status == 1
     groups = [line["group"] for line in lines if line["stage"] == "start"]
     assert groups == sorted(part.group for part in folder.site.parts)
-    assert asked(tree, stand_ins, "--group", groups[0])[1] == lines[:2]
+    assert asked(tree, of_docker, "--group", groups[0])[1] == lines[:2]
 
 
 # launch.sh and the secrets
@@ -469,44 +433,35 @@ def test_engine_gets_only_its_own_secrets(folder: NodeFolder, tmp_path: Path) ->
     assert env.keys() - {"PWD", "SHLVL", "_"} == {"PATH", "names", "file", *names}
 
 
-# Says which devices it has found, and shows what it makes of a Compose file.
+# Says which devices it has found, and shows with which variables it reads a Compose file.
 _WITH_CDI = """\
 #!/bin/bash
 if [[ $1 == info ]]; then echo "$FOUND"; exit; fi
-printf '%s\\0' "$@" >"$CALLS/docker.arguments"
-env --null >"$CALLS/docker.environment"
+[[ $1 != compose ]] || env --null >"$CALLS/docker.environment"
 """
 
 
 @pytest.mark.parametrize("found", ["", "nvidia.com/gpu=0 nvidia.com/gpu=all "])
-def test_gpu_is_requested_through_cdi(found: str, tmp_path: Path, stand_ins: StandIns) -> None:
+@pytest.mark.parametrize("option", [(), ("--create",)], ids=str)
+def test_gpu_is_requested_through_cdi(
+    found: str,
+    option: tuple[str, ...],
+    tmp_path: Path,
+    stand_ins: StandIns,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """With CDI, a container keeps its GPU; without it, Docker does not have such a device."""
     stand_ins.add("docker", _WITH_CDI)
     stand_ins.env["FOUND"] = found
     tree = HEAD.copy(tmp_path)
-    assert stand_ins.run(*launch(tree)).returncode == 0
-    options, _, _ = docker_run(stand_ins.arguments("docker"))
-    all_gpus = "nvidia.com/gpu=all"
-    assert options.get("--gpus") == (None if found else ["all"])
-    assert (all_gpus in options["--device"]) == bool(found)
-
-    assert stand_ins.run(*launch(tree, "--create")).returncode == 0
-    assert stand_ins.arguments("docker")[-2:] == ["up", "--no-start"]
-    environment = stand_ins.environment("docker")
-    gpu_variables = {
-        name: environment[name] for name in ("GPU_DRIVER", "GPU") if name in environment
-    }
-    file = "/opt/sparkgen/compose.yaml"
-    compose = (program("docker-compose"), "--file", file, "config", "--format", "json")
-    argv, env = on_node(tree, *compose), stand_ins.env | gpu_variables
-    done = subprocess.run(argv, env=env, capture_output=True, check=True)
-    service = json.loads(done.stdout)["services"]["engine"]
-    (device,) = service["deploy"]["resources"]["reservations"]["devices"]
-    wanted = {"driver": "cdi", "device_ids": [all_gpus]} if found else GPU
+    assert stand_ins.run(*launch(tree, *option)).returncode == 0
+    for name, value in stand_ins.environment("docker").items():
+        if name.startswith("GPU"):
+            monkeypatch.setenv(name, value)
+    (device,) = composed(tree)["deploy"]["resources"]["reservations"]["devices"]
+    wanted = {"driver": "cdi", "device_ids": ["nvidia.com/gpu=all"]} if found else GPU
     assert device == wanted | {"capabilities": ["gpu"]}
 
-
-GPU = {"driver": "nvidia", "device_ids": ["all"]}
 
 # launch.sh without a container
 
@@ -522,7 +477,7 @@ def test_engine_without_a_container(
     assert arguments == folder.command
 
     shown = stand_ins.environment(program)
-    variables = {k: v for k, v in node.env.items() if k not in container.cache_variables}
+    variables = {k: v for k, v in node.env.items() if not v.startswith("/var/cache/sparkgen/")}
     of_the_shell = {name: shown[name] for name in ("PWD", "SHLVL", "_")}
     # What is secret the engine is handed by secrets.sh, which a shell has to run.
     assert shown == stand_ins.env | variables | of_the_shell

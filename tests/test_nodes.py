@@ -21,6 +21,7 @@ from programs import program
 from waiting import until
 
 from generator.catalogs.engines import ENGINE_TRAITS
+from generator.site import GIVEN_SECRETS
 
 _KEY_VARIABLE = ENGINE_TRAITS["llama.cpp"].api_key
 
@@ -58,10 +59,41 @@ def test_pair_serves_fails_and_recovers(pair: Pair, tmp_path: Path, sparkgen: Co
         change(pair, name, tmp_path / "repository", sparkgen)
         if name == "an image is built":
             check_image(pair)
+    check_questions(pair)
     pair.stop()
+    check_launch(pair)
     for machine in (pair.head, pair.worker):
         assert (machine.state(), machine.result()) == ("inactive", "success")
         assert machine.run("docker", "ps", "--all", "--quiet").stdout == ""
+
+
+LAUNCH = "/opt/sparkgen/launch.sh"
+
+
+def check_questions(pair: Pair) -> None:
+    """An engine is asked beside the one that serves, which can't be started a second time."""
+    asked = pair.head.run(LAUNCH, "--check-engine")
+    start, *answers = map(json.loads, asked.stdout.splitlines())
+    assert (asked.returncode, start["node"]) == (0, "spark1"), asked.stderr
+    assert answers == [{"stage": "arguments", "status": "accepted"}]
+    again = pair.head.run(LAUNCH)
+    assert again.stderr == f"launch.sh: {ENGINE} is running; stop it first\n"
+    assert pair.serves()
+
+
+def check_launch(pair: Pair) -> None:
+    """By hand, the same containers serve; they end with launch.sh."""
+    machines = (pair.worker, pair.head)
+    for machine in machines:
+        machine.run("sh", "-c", f"{LAUNCH} >/run/launched 2>&1 & echo $! >/run/launch.pid")
+    pair.wait(pair.serves)
+    check_container(pair)
+    mounts = {mount["Destination"]: mount["Source"] for mount in inspected(pair.head)["Mounts"]}
+    for machine in machines:
+        machine.run("sh", "-c", "kill -TERM $(cat /run/launch.pid)")
+    runs = ("sh", "-c", "kill -0 $(cat /run/launch.pid)")
+    pair.wait(lambda: all(machine.run(*runs).returncode for machine in machines))
+    assert pair.head.run("test", "-e", mounts[GIVEN_SECRETS]).returncode == 1
 
 
 def check_container(pair: Pair) -> None:

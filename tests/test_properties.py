@@ -19,6 +19,7 @@ import test_golden
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from node_programs import loaded
 from site_files import (
     FIRST_HOST,
     KINDS,
@@ -315,6 +316,17 @@ def compose_starts_the_derived_command(built: Built) -> None:
         assert [undoubled(word) for word in engine["command"]] == command(node)
         assert [undoubled(word) for word in engine["entrypoint"]] == [node.container.entrypoint]
         assert undoubled(engine["image"]) == built.file["engine"]["image"]
+        # As launch.sh and verify.py read it.
+        (read,) = COMPOSED(built.text(node, "opt/sparkgen/compose.yaml")).values()
+        assert [*read["entrypoint"], *read["command"]] == [
+            node.container.entrypoint,
+            *command(node),
+        ]
+
+
+# verify.py finds the modules beside it.
+loaded("node/verify.py")
+COMPOSED = loaded("node/opt/sparkgen/running.py").composed
 
 
 def undoubled(word: str) -> str:
@@ -356,7 +368,8 @@ def test_name_of_what_is_imported_is_no_file(file: SiteFile, name: str) -> None:
 @of_every_bundle
 def bash_reads_every_script_and_the_derived_command(built: Built) -> None:
     scripts = {file.text for file in built.tree.values() if file.text.startswith(BASH)} - READ
-    launchers = [built.text(node, "opt/sparkgen/container.sh") for node in built.site.nodes]
+    nodes = built.site.nodes if "venv" in built.file["engine"] else ()
+    launchers = [built.text(node, "opt/sparkgen/engine.sh") for node in nodes]
     printing = "".join(map(printing_arguments, launchers))
     parsed = "".join(f"bash -n <<'{END}'\n{script}{END}\n" for script in sorted(scripts))
     # Over standard input: all scripts of a node are longer than an argument may be.
@@ -369,7 +382,7 @@ def bash_reads_every_script_and_the_derived_command(built: Built) -> None:
     )
     assert (run.returncode, run.stderr) == (0, b"")
     READ.update(scripts)
-    assert list(arrays(run.stdout)) == [command(node) for node in built.site.nodes]
+    assert list(arrays(run.stdout)) == [command(node) for node in nodes]
 
 
 BASH = "#!/usr/bin/env bash\n"

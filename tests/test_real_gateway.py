@@ -121,8 +121,8 @@ def test_change_of_two_replicas(gateway: Gateway, tmp_path: Path, sparkgen: Comm
     change = "a setting of both pairs is changed as diff says"
     record(ENGINE, change, "the longest time between two answers", downtime.seconds, MINUTE)
     assert downtime.seconds < MINUTE
-    words = (gateway.trees["spark3"] / "opt/sparkgen/groups/chat-b/container.sh").read_text()
-    assert "--parallel\n  1\n" in words or "--parallel 1" in words, words
+    words = (gateway.trees["spark3"] / "opt/sparkgen/groups/chat-b/compose.yaml").read_text()
+    assert '"--parallel"\n      - "1"\n' in words, words
     await_both(gateway)
 
 

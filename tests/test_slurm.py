@@ -5,8 +5,10 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from bundles import BUNDLES, Bundle
 from cluster.slurm import PROGRAMS, SlurmCluster, slurm_cluster
 from programs import program, require, require_library, require_root
@@ -31,9 +33,10 @@ DOCKER = """\
 trap '' TERM
 node=$(hostname)
 printf '%s\\0' "$@" >>"$1.$node"
-if [[ $1 == run ]]; then
+[[ $1 != compose ]] || cp "$3" "container.$node"
+if [[ $1 == start ]]; then
   if [[ -e fails.$node ]]; then
-    until [[ -e run.spark1 && -e run.spark2 && -e run.spark3 ]]; do sleep 0.1; done
+    until [[ -e start.spark1 && -e start.spark2 && -e start.spark3 ]]; do sleep 0.1; done
     exit 1
   fi
   until [[ -e stop.$node ]]; do sleep 0.1; done
@@ -94,6 +97,12 @@ def calls(cluster: SlurmCluster, command: str, nodes: Sequence[str]) -> dict[str
     return {name: file.read_text().rstrip("\0").split("\0") for name, file in files.items()}
 
 
+def created(cluster: SlurmCluster, node: str) -> dict[str, Any]:
+    """The engine in the file from which a node has created its container."""
+    service = yaml.safe_load((cluster.work / f"container.{node}").read_text())["services"]["engine"]
+    return dict(service)
+
+
 STOP = ["stop", "-t", "20", "sparkgen-engine"]
 ENDED = {"CANCELLED", "COMPLETED", "FAILED"}
 
@@ -101,12 +110,13 @@ ENDED = {"CANCELLED", "COMPLETED", "FAILED"}
 def test_job(lab_mesh: SlurmCluster) -> None:
     nodes = {node.name: node for node in LAB_MESH.site.nodes}
     job = submit(lab_mesh)
-    for name, started in calls(lab_mesh, "run", [*nodes]).items():
-        container = nodes[name].container
-        command = [container.image, *(word for words in container.command for word in words)]
-        assert f"--node-rank={nodes[name].rank}" in command
-        assert started[-len(command) :] == command
-        assert started.count("run") == 1
+    attached = ["start", "--attach", "sparkgen-engine"]
+    assert calls(lab_mesh, "start", [*nodes]) == dict.fromkeys(nodes, attached)
+    for name, node in nodes.items():
+        engine = created(lab_mesh, name)
+        command = [word for words in node.container.command for word in words]
+        assert f"--node-rank={node.rank}" in command
+        assert (engine["image"], engine["command"]) == (node.container.image, command)
 
     lab_mesh.run("scancel", job)
     assert lab_mesh.wait_for(job, ENDED) == "CANCELLED"
@@ -251,9 +261,9 @@ def test_vllm(tmp_path: Path) -> None:
     names = [node.name for node in VLLM.site.nodes]
     with of_engine(VLLM, tmp_path, {"docker": DOCKER}) as cluster:
         job = submit(cluster, VLLM)
-        started = calls(cluster, "run", names)
+        calls(cluster, "start", names)
         for rank, name in enumerate(names):
-            assert f"--node-rank={rank}" in started[name]
+            assert f"--node-rank={rank}" in created(cluster, name)["command"]
             waited = (cluster.work / f"fabric.{name}").read_text()
             assert waited == f"{VLLM.site.times.fabric}\n"
         cluster.run("scancel", job)

@@ -58,8 +58,12 @@ def _is_launched(site: Part, node: Member) -> bool:
     return not site.engine.is_in_pyxis
 
 
-def _runs_in_container(site: Part, node: Member) -> bool:
-    return not site.engine.is_slurm_job and not site.engine.venv
+def _is_composed(site: Part, node: Member) -> bool:
+    return _is_launched(site, node) and not site.engine.venv
+
+
+def _is_native(site: Part, node: Member) -> bool:
+    return bool(site.engine.venv)
 
 
 def _launches(site: Site, node: Node) -> bool:
@@ -179,9 +183,9 @@ _OF_EVERY_SITE = (
     of_engine("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_has_unit),
     Entry("etc/systemd/system/sparkgen-kv-cache.service", KV_CACHE, wanted=_has_kv_offload),
     Entry("etc/systemd/system/sparkgen-routes.service", ROUTES, wanted=_has_routes),
-    of_engine("opt/sparkgen/compose.yaml", RESTART, wanted=_runs_in_container),
+    of_engine("opt/sparkgen/compose.yaml", RESTART, wanted=_is_composed),
     of_job("opt/sparkgen/command.sh"),
-    of_engine("opt/sparkgen/container.sh", NOTHING, wanted=_is_launched),
+    of_engine("opt/sparkgen/engine.sh", RESTART, wanted=_is_native),
     Entry("opt/sparkgen/follow.sh", RESTART, 0o755, _mounts("follow.sh"), payload=True),
     Entry("opt/sparkgen/health.py", RESTART, 0o644, _mounts("health.py"), payload=True),
     Entry("opt/sparkgen/health.sh", RESTART, 0o755, _mounts("health.sh"), payload=True),

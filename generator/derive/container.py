@@ -1,4 +1,4 @@
-"""The options of Docker on a node, shared by the Compose file and a manual start."""
+"""The options of Docker on a node."""
 
 from collections.abc import Iterator
 
@@ -78,7 +78,6 @@ def container(
         mounts=(*_mounts(rank, engine, model, hub, model_path, group, has_nccl_conf), *files),
         devices=tuple(dict.fromkeys((*(_RDMA if has_fabric else ()), *own.devices))),
         env_files=engine.env_files,
-        cache_variables=tuple(environment.caches(engine)),
         shm_size_gib=own.shm_gib or _shared_gib(model),
         memory_gib=own.memory_gib,
         cpus=own.cpus,

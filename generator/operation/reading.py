@@ -1,8 +1,10 @@
 """Reads from the files of a bundle what they make of the cluster."""
 
+import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from generator.activation import Activation, Effect
 from generator.bundle.tree import File, Tree
@@ -44,6 +46,8 @@ _STARTED = (("VENV", "container.sh"), ("JOB", "container.sh"), ("JOB", "serve.sb
 _OF_JOB = re.compile(r"^(image|venv|needed)=\(?([^)\n]*)", re.MULTILINE)
 _STOP = re.compile(r"^TimeoutStopSec=(\d+)$", re.MULTILINE)
 _LOGINS = Activation("", Effect.FILES, step="/opt/sparkgen/ssh-keys.sh")
+# What has an engine's command; before 0.3, container.sh had it too.
+_COMMANDS = ("compose.yaml", "engine.sh", "container.sh", "serve.sbatch")
 _NAMES = ("--served-model-name", "--served_model_name", "--alias")
 
 
@@ -340,19 +344,29 @@ def _started(group: str) -> str:
 def _command(files: Files, group: str) -> tuple[tuple[str, ...], str]:
     """The names that an engine answers to, and the address that it listens on."""
     folder = _started(group)
-    texts = (
-        files[p].text for p in (f"{folder}container.sh", f"{folder}serve.sbatch") if p in files
-    )
+    texts = (files[path].text for name in _COMMANDS if (path := f"{folder}{name}") in files)
+    words = list(_words(next(texts, "")))
     names: tuple[str, ...] = ()
     listen = ""
-    for line in next(texts, "").splitlines():
-        option, _, value = line.strip().removesuffix(" \\").replace("=", " ", 1).partition(" ")
-        if option in _NAMES:
-            words = shlex.split(value)
-            names = tuple(words[0].split(",")) if option == "--alias" else tuple(words)
-        elif option == "--host":
-            listen = value
+    for at, word in enumerate(words):
+        option, equals, value = word.partition("=")
+        if option not in (*_NAMES, "--host"):
+            continue
+        values = [value] if equals else [*takewhile(lambda w: w[:1] != "-", words[at + 1 :])]
+        if option == "--host":
+            listen = " ".join(values)
+        else:
+            names = tuple(values[0].split(",")) if option == "--alias" else tuple(values)
     return names, listen
+
+
+def _words(text: str) -> Iterator[str]:
+    """The words of a command: one a line in a Compose file, an option a line in a script."""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith('- "'):
+            yield json.loads(line[2:]).replace("$$", "$")
+        elif line.startswith("--"):
+            yield from shlex.split(line.removesuffix(" \\"))
 
 
 def _url(own: str, listen: str, management: str) -> str:

@@ -139,13 +139,12 @@ class Times:
 
 @record
 class Container:
-    """What Docker runs on a node, by Compose or by hand.
+    """What Docker runs on a node.
 
     `command` is grouped as it is printed: one flag with its values per line. `options` are settings
-    that the engine reads from a file. `cache_variables` name the folders that only the container
-    has. `env_files` are in Docker's own format; Compose reads its own subset, `compose_env_files`,
-    the same way. `ulimits` are both soft and hard; `log_size` is the size of each of the
-    `log_files`.
+    that the engine reads from a file. `env_files` are in Docker's own format; Compose reads its own
+    subset, `compose_env_files`, the same way. `ulimits` are both soft and hard; `log_size` is the
+    size of each of the `log_files`.
     """
 
     ORIGIN = Origin("engine", "Docker's options, generator/derive/container.py")
@@ -172,7 +171,6 @@ class Container:
     mounts: tuple[Mount, ...]
     devices: Words
     env_files: Words
-    cache_variables: Words
     shm_size_gib: int
     memory_gib: int | None
     cpus: str | None

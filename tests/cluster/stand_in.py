@@ -84,4 +84,6 @@ def serve_api() -> None:
 
 
 if __name__ == "__main__":
+    if "--help" in sys.argv:
+        sys.exit()
     serve_rpc() if sys.argv[0].endswith("rpc-server") else serve_api()

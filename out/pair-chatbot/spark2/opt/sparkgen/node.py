@@ -328,11 +328,11 @@ class Engine:
     def __init__(self, node: Machine, group: str) -> None:
         self.node, self.group = node, group
         folder = f"opt/sparkgen/{f'groups/{group}/' if group else ''}"
-        self.facts = Facts(
-            node.here / f"etc/sparkgen/{f'groups/{group}.' if group else ''}node.env"
-        )
+        start = f"etc/sparkgen/{f'groups/{group}.' if group else ''}"
+        self.facts = Facts(node.here / f"{start}node.env")
+        self.inside = Facts(node.here / f"{start}container.env")
         self.unit = f"sparkgen-engine-{group}" if group else "sparkgen-engine"
-        self.compose, self.script = f"{folder}compose.yaml", f"{folder}container.sh"
+        self.compose, self.script = f"{folder}compose.yaml", f"{folder}engine.sh"
         self.image, self.job = self.facts.one("IMAGE"), self.facts.one("JOB")
         self.venv, self.package, self.release = (*self.facts.one("VENV").split(), "", "", "")[:3]
         self.url, self.hub = self.facts.one("HEALTH_URL"), self.facts.one("HUB")
