@@ -26,7 +26,8 @@ from generator.diagnostics import (
     Replace,
     Rewrite,
 )
-from generator.fixing.repair import Repair, correction, repair
+from generator.fixing.keeping import correction
+from generator.fixing.repair import Repair, repair
 from generator.pipeline import Reading, read_site
 from generator.records import replace
 from generator.reports.text import difference, text
@@ -94,7 +95,7 @@ def check_all_proposals_are_settled(case: Case, done: Repair) -> None:
         assert done.stuck or done.requested
     else:
         assert not done.stuck
-        assert done.fewer is any(correction(done.before, f) for f in done.before.findings)
+        assert done.fewer is any(correction(done.before.document, f) for f in done.before.findings)
 
     # A second run changes nothing that the first one wrote.
     assert done.changed or done.raw == case.site

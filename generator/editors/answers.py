@@ -25,6 +25,7 @@ from generator.diagnostics import (
 from generator.editors.keys import Suggestion, documentation, suggestions
 from generator.editors.places import Place
 from generator.editors.places import place as place_at
+from generator.fixing.keeping import correction
 from generator.fixing.splicing import DocumentSplicer
 from generator.fixing.text_edits import text_edits
 from generator.pipeline import Reading
@@ -127,7 +128,7 @@ class Answers:
                     title=_title(finding, proposal),
                     kind=types.CodeActionKind.QuickFix,
                     diagnostics=[self._diagnostic(finding)],
-                    is_preferred=finding.correction is not None,
+                    is_preferred=correction(self._reading.document, finding) is not None,
                     edit=types.WorkspaceEdit({self._uri: changed}),
                 )
 

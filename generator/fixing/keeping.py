@@ -13,7 +13,18 @@ from typing import Any
 
 import yaml
 
-from generator.diagnostics import Add, Proposal, Remove, Rename, Replace, Rewrite, misspelt, slips
+from generator.diagnostics import (
+    Add,
+    Finding,
+    KeyPath,
+    Proposal,
+    Remove,
+    Rename,
+    Replace,
+    Rewrite,
+    misspelt,
+    slips,
+)
 from generator.sitefile.source import Document, value_at
 
 # Letters that look like digits, and are typed in place of them.
@@ -31,9 +42,16 @@ _IS_NAME = re.compile(r"[\W_]*[A-Za-z][\w .-]*[\W_]*")
 _COMMENT = re.compile(r"(?<!\s)\s*+(#|//)\s.*$")
 
 
+def correction(document: Document, finding: Finding) -> Proposal | None:
+    """The proposal that may be applied without a person: nothing that was written is lost by it."""
+    found = finding.correction
+    return found if found and keeps(document, found) else None
+
+
 def keeps(document: Document, proposal: Proposal) -> bool:
-    """Whether all that a document says is in it after the edits, too."""
+    """Whether all that a document says is in it after the edits, too, and in no other one's place."""
     lost, added = Counter[str](), Counter[str]()
+    is_move = any(isinstance(edit, Remove) for edit in proposal)
     for edit in proposal:
         match edit:
             case Rewrite():
@@ -46,6 +64,8 @@ def keeps(document: Document, proposal: Proposal) -> bool:
                 return False
             case Remove(path):
                 lost.update(_words(value_at(document.data, path)))
+            case Add(path) if is_move and not _is_only_home(document.data, path):
+                return False
             case Replace(path, value):
                 old = value_at(document.data, path)
                 if not _is_same(_joined(old), _joined(value)) and _said(old) != _said(value):
@@ -54,6 +74,18 @@ def keeps(document: Document, proposal: Proposal) -> bool:
             case Add(_, value):
                 added.update(_words(value))
     return not lost - added
+
+
+def _is_only_home(data: Any, path: KeyPath) -> bool:
+    """Whether no other entry of a list lacks a key that is moved, and may be meant: a group."""
+    for at, number in enumerate(path[:-1]):
+        if isinstance(number, int):
+            entries, rest = value_at(data, path[:at]), path[at + 1 :]
+            others = [entry for entry in entries if entry is not entries[number]]
+            lacking = [entry for entry in others if value_at(entry, rest) is None]
+            if any(isinstance(value_at(entry, rest[:1]), dict) for entry in lacking):
+                return False
+    return True
 
 
 def kept(before: Document, after: Document) -> bool:

@@ -17,7 +17,7 @@ from generator.diagnostics import (
     Stage,
     weight,
 )
-from generator.fixing.keeping import keeps, kept
+from generator.fixing.keeping import correction, kept
 from generator.fixing.layout import UnsettledError
 from generator.fixing.splicing import DocumentSplicer, Splice
 from generator.pipeline import Reading, read_site
@@ -91,15 +91,9 @@ def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
         first.reading,
         result.reading,
         result.fixed,
-        requested=tuple(f for f in found if f.proposals and not correction(result.reading, f)),
-        stuck=tuple(f for f in found if correction(result.reading, f)),
+        requested=tuple(f for f in found if f.proposals and not correction(result.reading.document, f)),
+        stuck=tuple(f for f in found if correction(result.reading.document, f)),
     )
-
-
-def correction(reading: Reading, finding: Finding) -> Proposal | None:
-    """The proposal that may be applied without a person: nothing that was written is lost by it."""
-    found = finding.correction
-    return found if found and keeps(reading.document, found) else None
 
 
 class _Search:
@@ -117,7 +111,7 @@ class _Search:
         candidates = [
             f
             for f in state.reading.findings
-            if (own := correction(state.reading, f)) and not _takes_back(own, state.fixed)
+            if (own := correction(state.reading.document, f)) and not _takes_back(own, state.fixed)
         ]
         splicer = DocumentSplicer(state.reading.document) if candidates else None
         spliced = list(_spliced(splicer, candidates)) if splicer else []

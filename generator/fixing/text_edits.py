@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from generator.diagnostics import Finding, Proposal, Rewrite, Span
+from generator.fixing.keeping import correction
 from generator.fixing.layout import UnsettledError
 from generator.fixing.splicing import DocumentSplicer
 from generator.sitefile.source import Document
@@ -14,7 +15,8 @@ def corrections(document: Document, findings: Iterable[Finding]) -> Iterator[Tex
     """The text edits that `fix` would make for each finding; none if it would make none."""
     splicer = DocumentSplicer(document)
     for finding in findings:
-        yield text_edits(splicer, finding.correction) if finding.correction else ()
+        found = correction(document, finding)
+        yield text_edits(splicer, found) if found else ()
 
 
 def text_edits(splicer: DocumentSplicer, proposal: Proposal) -> TextEdits:

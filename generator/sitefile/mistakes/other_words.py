@@ -3,6 +3,7 @@
 Some have another name in the site format; others stand for things that nobody has to configure.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 
@@ -30,8 +31,13 @@ def _rows(name: str) -> Iterator[list[str]]:
 
 @cache
 def _names() -> Mapping[str, list[str]]:
-    """The names that other programs have for a key."""
+    """The names that other programs have for a key; "?" begins one that need not mean the same."""
     return {key: names.split() for key, names in _rows("other-names.tsv")}
+
+
+def is_like(word: str, key: str) -> bool:
+    """Whether a word may stand for a key, and for something else as well: grafana, monitoring."""
+    return f"?{_plain(word)}" in _names().get(key, ())
 
 
 @cache
@@ -58,10 +64,16 @@ def _plain(key: str) -> str:
     return key.lower().replace("-", "_")
 
 
+def _letters(key: str) -> str:
+    return re.sub(r"[\W_]", "", key.lower())
+
+
 def meant(word: str, known: Collection[str]) -> str:
-    """The known key for which a word is another program's name, or nothing."""
-    names = (name for name in known if _plain(word) in _names().get(name, ()))
-    return next(names, "") or choice(word, known, {})
+    """The known key that a word is in another style, or another program's name for; or nothing."""
+    its = {_plain(word), f"?{_plain(word)}"}
+    names = [name for name in known if _letters(name) == _letters(word)]
+    names += (name for name in known if not its.isdisjoint(_names().get(name, ())))
+    return next(iter(names), "") or choice(word, known, {})
 
 
 def choice(word: str, known: Iterable[str], also: Mapping[str, Collection[str]]) -> str:

@@ -149,6 +149,7 @@ def _unknown_key(fault: Fault, path: KeyPath, siblings: Collection[str]) -> Find
         at_key=True,
         help=help_text,
         proposals=_move(path, home, fault) if belongs else renamings(path, sure),
+        unsafe=other_words.is_like(key, meant),
     )
 
 

@@ -217,8 +217,8 @@ def cut_by_comma(faults: Faults) -> Found:
                 first,
                 help=f"write '{before}: {meant}'",
                 proposals=((Rewrite(comma, sign),),),
-                # Two versions, or one.
-                unsafe="." in str(value_at(data, first)),
+                # Two values, or one: nothing is 0, but much begins with it.
+                unsafe=value_at(data, first) != "0" and is_valid(first, value_at(data, first)),
             )
             yield finding, (Remove(path), Replace(first, Plain(meant)))
 
