@@ -70,7 +70,7 @@ def _finding(finding: Finding, slips: list[Slip], text: str) -> Finding:
         span=first.span,
         help=", or ".join(dict.fromkeys(slip.help for slip in slips)),
         proposals=tuple(slip.edits for slip in slips),
-        unsafe=is_cut_off,
+        unsafe=is_cut_off or first.unsafe,
     )
 
 

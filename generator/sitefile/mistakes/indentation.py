@@ -21,6 +21,8 @@ _KEY = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*+):(?: |$)")
 _PAIR = re.compile(r" *[\w.-]+( *[:=] *| +)\S")
 # What a diff, a terminal or a viewer of files writes before a line.
 MARK = re.compile(r"[ \t]*([+>$*|\u2502]|[0-9]+[:|]?)[ \t]+(?=[A-Za-z_])")
+# How entries of a list begin elsewhere.
+BULLET = re.compile(r" *([*+o\u2022\u2013\u2014]|--|[0-9]+\.) +(?=\S)")
 # How many lines above the one at which libyaml gave up to look for wrong indentation, and for a
 # missing dash.
 _FAR, _NEAR = 12, 5
@@ -76,6 +78,10 @@ def _dashes(lines: list[str], number: int) -> Iterator[Slip]:
             "write '- ' before every entry",
             (Rewrite(stretch(number, column, column), " "),),
         )
+    if found := BULLET.match(line):
+        bullet = stretch(number, found.start(1), found.end())
+        text = f"write '- {line[found.end() :].split(':')[0]}: ...'"
+        yield Slip(bullet, bullet_message(found), text, (Rewrite(bullet, "- "),))
     for other in _list_lines(lines, number):
         column, own = width(lines[other]), width(line)
         if own in (column, column + 2) and line[own : own + 1].isalpha():
@@ -85,6 +91,11 @@ def _dashes(lines: list[str], number: int) -> Iterator[Slip]:
                 f"write '- {line.strip().split(':')[0]}: ...'",
                 (Rewrite(stretch(number, column, own), "- "),),
             )
+
+
+def bullet_message(found: re.Match[str]) -> str:
+    """What is wrong with another bullet."""
+    return f"'{found[1]}' stands where an entry's '-' should"
 
 
 def marks(lines: list[str], at: int) -> Iterator[Slip]:

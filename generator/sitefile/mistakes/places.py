@@ -22,6 +22,7 @@ from generator.diagnostics import (
     reading_error,
     renamings,
 )
+from generator.records import replace
 from generator.sitefile.key_rules import (
     keys_at,
     keys_of,
@@ -32,7 +33,7 @@ from generator.sitefile.key_rules import (
 )
 from generator.sitefile.mistakes import other_words
 from generator.sitefile.mistakes.faults import Fault, Faults, typed_at
-from generator.sitefile.mistakes.indentation import MARK
+from generator.sitefile.mistakes.indentation import BULLET, MARK, bullet_message
 from generator.sitefile.mistakes.single import finding_of
 from generator.sitefile.mistakes.slips import is_content, neighbours, width
 from generator.sitefile.sections import GROUPS, SECTIONS
@@ -468,10 +469,45 @@ def below_one_key(faults: Faults) -> Found:
             yield _finding("SG101", message, text, path), edits
 
 
+def dotted(faults: Faults) -> Found:
+    """A key with those around it in one word: `engine.version`."""
+    for path in (fault.path for fault in faults.of("unknown") if "." in str(fault.path[-1])):
+        *around, key = str(path[-1]).split(".")
+        place = (*path[:-1], *around) if path[:-1] != tuple(around) else path[:-1]
+        value, there = value_at(faults.data, path), (*place, key)
+        if not takes(there, value) or value_at(faults.data, there) is not None:
+            continue
+        edits = (Remove(path), Add(there, typed_at(there, value)))
+        text = f"write '{key}: ...' under {place_name(place)}"
+        message = f"'{path[-1]}' is a path, not a key"
+        yield _finding("SG101", message, text, path, proposals=(edits,)), edits
+
+
+def of_another_list(faults: Faults) -> Found:
+    """An entry of a list that is one of another list."""
+    entries = dict.fromkeys(f.path[:2] for f in faults.of("unknown") if len(f.path) > 2)
+    for path in entries:
+        entry = value_at(faults.data, path)
+        for section in SECTIONS if isinstance(entry, dict) and isinstance(path[1], int) else ():
+            there = (section, len(faults.data.get(section) or ()))
+            is_list = isinstance(faults.data.get(section), list) and section != path[0]
+            if is_list and is_valid(there, entry):
+                message = f"{place_name(path)} is one of '{section}'"
+                edits = (Remove(path), Add(there, typed_at(there, entry)))
+                finding = _finding("SG101", message, f"write it under '{section}'", path)
+                # The order of the entries may matter.
+                yield replace(finding, proposals=(edits,), unsafe=True), edits
+
+
 def behind_a_mark(faults: Faults) -> Found:
     """A line with what a diff, a terminal or a viewer of files writes before it."""
     for path in (fault.path for fault in faults.of("unknown")):
         span, found = faults.document.locate(path, at_key=True), MARK.match(str(path[-1]))
+        if span and not span.file and (bullet := BULLET.match(str(path[-1]))):
+            edits = (Rewrite(replace(span, end_column=span.column + bullet.end()), "- "),)
+            text = f"write '- {str(path[-1])[bullet.end() :]}: ...'"
+            message = bullet_message(bullet)
+            yield _finding("SG101", message, text, path, span=span, proposals=(edits,)), edits
         if span is None or span.file or found is None:
             continue
         key, column = str(path[-1])[found.end() :], span.column + found.end()

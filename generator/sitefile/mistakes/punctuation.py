@@ -11,7 +11,8 @@ from generator.sitefile.source import Plain
 _QUOTE = re.compile(r"(?:: +|- +|[\[{,] *)(['\"])")
 _KEY = r"[A-Za-z_][\w.-]*"
 _PAIR = re.compile(
-    rf" *(?:- +)*({_KEY})(:(?=[^\s/:])|:: *| *(?:[:=]=|[=-]>|[:=\uff1a]) *| +)(?=\S)"
+    rf" *(?:- +)*({_KEY})"
+    r"(:(?=[^\s/:])|:: *| *(?:[:=]=|[=-]>|[:=;\uff1a]) *| +-+ +|[ \t]+)(?=\S)(.*)"
 )
 _HEAD = re.compile(rf" *(?:- +)*({_KEY})\s*(?:#.*)?")
 _BETWEEN = re.compile(r"(?<=[\w\]}'\"]) +(?=[\w'\"\[{])")
@@ -40,6 +41,39 @@ def texts(lines: list[str], at: int) -> Iterator[Slip]:
     """Unquoted text that contains a colon and a space."""
     for number in _near(lines, at):
         yield from _texts(lines, number)
+
+
+def quoted_lines(lines: list[str], at: int) -> Iterator[Slip]:
+    """A key and its value, in quotes together."""
+    for number in _near(lines, at):
+        if found := re.match(rf" *(?:- +)*(['\"`])({_KEY}: [^'\"`]+)\1(?=,? *$)", lines[number]):
+            start, end = found.start(1), found.end()
+            marks = (stretch(number, start, start + 1), stretch(number, end - 1, end))
+            edits = tuple(Rewrite(mark, "") for mark in marks)
+            place = stretch(number, start, end)
+            yield Slip(place, "quotes around a key and its value", f"write {found[2]}", edits)
+
+
+# What begins a comment elsewhere, and what ends it.
+_OTHER_COMMENT = re.compile(r" *(//|;|--|/\*|<!--|%|(?i:rem)(?= ))(.*?)(\*/|-->|) *")
+
+
+def strangers(lines: list[str], at: int) -> Iterator[Slip]:
+    """A line that is neither a key nor an entry: another language's comment, or a command."""
+    for number in _near(lines, at):
+        line, begin = lines[number], width(lines[number])
+        place = stretch(number, begin, len(line))
+        if found := _OTHER_COMMENT.fullmatch(line):
+            edits = tuple(
+                Rewrite(stretch(number, *found.span(part)), sign)
+                for part, sign in ((1, "#" if found[2][:1] == " " else "# "), (3, ""))
+            )
+            message = f"'{found[1]}' does not begin a comment"
+            yield Slip(place, message, f"write '#{found[2]}'", edits)
+        else:
+            edits = (Rewrite(stretch(number, begin, begin), "# "),)
+            message = f"'{line.strip()[:40]}' is neither a key nor an entry of a list"
+            yield Slip(place, message, "remove the line", edits, unsafe=True)
 
 
 def brackets(lines: list[str], at: int) -> Iterator[Slip]:
@@ -174,7 +208,9 @@ def _column(line: str) -> int:
 def _colon(number: int, pair: re.Match[str], help_text: str) -> Slip:
     between = Rewrite(stretch(number, pair.start(2), pair.end(2)), ": ")
     key = stretch(number, pair.start(1), pair.end(1))
-    return Slip(key, "a key without ': ' after it", help_text, (between,))
+    # A sentence, not a key and its value.
+    unsafe = pair[2].isspace() and " " in pair[3].strip() and pair[1] not in all_keys()
+    return Slip(key, "a key without ': ' after it", help_text, (between,), unsafe)
 
 
 def _brackets(lines: list[str], number: int) -> Iterator[Slip]:

@@ -11,13 +11,14 @@ from generator.records import record
 class Slip:
     """What may be wrong at a place, what to do, and the edits that do it.
 
-    If the message is empty, libyaml's own is used.
+    If the message is empty, libyaml's own is used. An `unsafe` one is a guess.
     """
 
     span: Span
     message: str
     help: str
     edits: tuple[Rewrite, ...]
+    unsafe: bool = False
 
 
 def edited(lines: list[str], edits: Iterable[Rewrite]) -> str:

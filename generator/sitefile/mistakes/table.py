@@ -46,6 +46,8 @@ TABLE: Sequence[Mistake] = (
     Mistake("a key and its value exchanged", "the key first", values.reversed_pair),
     Mistake("a missing key under another name", "the name", places.named_otherwise),
     Mistake("a site below a key of its own", "the margin", places.below_one_key),
+    Mistake("keys in one word, with dots", "the key in its section", places.dotted),
+    Mistake("an entry of another list", "its list", places.of_another_list),
     Mistake("a line with a mark before it", "the line without it", places.behind_a_mark),
     Mistake("both ends of a list under names", "the list", places.one_by_one),
     Mistake("two values in each other's place", "the exchange", values.swapped),
@@ -60,6 +62,7 @@ TABLE: Sequence[Mistake] = (
 
 SLIPS: Sequence[SlipOfText] = (
     SlipOfText("a variable or flag as in a shell", "a colon", punctuation.assignments),
+    SlipOfText("a line in quotes", "the line without them", punctuation.quoted_lines),
     SlipOfText("a quote that is not closed", "the quote", punctuation.quotes),
     SlipOfText("a key without its colon", "the colon", punctuation.colons),
     SlipOfText("a text with ': ' in it", "quotes", punctuation.texts),
@@ -71,4 +74,5 @@ SLIPS: Sequence[SlipOfText] = (
     SlipOfText("a section without its key", "the key", indentation.missing_section),
     SlipOfText("a line with a mark before it", "the line without it", indentation.marks),
     SlipOfText("a line in the wrong column", "another column", indentation.columns),
+    SlipOfText("another language's line", "a comment of it", punctuation.strangers),
 )
