@@ -243,6 +243,9 @@ def _is_misspelt(word: str, known: str) -> bool:
     one, other = "-".join(wrong), "-".join(meant)
     if _figures(one) != _figures(other):
         return False
+    # A further word may be a unit or a negation.
+    if len(wrong) > len(meant) and "".join(wrong) != "".join(meant):
+        return False
     short, long = sorted((one, other), key=len)
     if long.startswith(short) and "-" not in long[len(short) :]:
         return True

@@ -49,7 +49,7 @@ def correction(document: Document, finding: Finding) -> Proposal | None:
 
 
 def keeps(document: Document, proposal: Proposal) -> bool:
-    """Whether all that a document says is in it after the edits, too, and in no other one's place."""
+    """Whether all that a document says is in it after the edits, where it was meant to be."""
     lost, added = Counter[str](), Counter[str]()
     is_move = any(isinstance(edit, Remove) for edit in proposal)
     for edit in proposal:

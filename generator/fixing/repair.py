@@ -86,13 +86,13 @@ def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
             best = state
     # If no text is better, the last one may show what was hidden before.
     result = state if best is first and _hiding(state.fixed) else best
-    found = result.reading.findings
+    found, document = result.reading.findings, result.reading.document
     return Repair(
         first.reading,
         result.reading,
         result.fixed,
-        requested=tuple(f for f in found if f.proposals and not correction(result.reading.document, f)),
-        stuck=tuple(f for f in found if correction(result.reading.document, f)),
+        requested=tuple(f for f in found if f.proposals and not correction(document, f)),
+        stuck=tuple(f for f in found if correction(document, f)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Single mistakes of people who are tired, or think in another format: TOML, Markdown, JSON, Slurm."""
+"""Single mistakes of tired people, and of those who think of TOML, Markdown, JSON or Slurm."""
 
 import json
 import random
@@ -159,8 +159,15 @@ def negated(rng: random.Random, site: Site) -> Mistake | None:
     if not keys:
         return None
     key = rng.choice(keys)
-    form = rng.choice(["no_{}", "disable_{}", "no-{}", "not_{}", "{}_disabled", "without_{}", "!{}"])
-    return Mistake("negated key", site.replaced(key, form.format(key.text)), key.line, several=True)
+    form = rng.choice(
+        ["no_{}", "disable_{}", "no-{}", "not_{}", "{}_disabled", "without_{}", "!{}"]
+    )
+    value = _value(site, key)
+    line = site.lines[key.line]
+    other = {"true": "false", "false": "true"}[value.text]
+    meant = site.with_line(key.line, line[: value.column] + other + line[value.end :])
+    text = site.replaced(key, form.format(key.text))
+    return Mistake("negated key", text, key.line, several=True, meant=meant)
 
 
 def _value_of(site: Site, key: Scalar) -> str:
@@ -171,7 +178,9 @@ def other_list(rng: random.Random, site: Site) -> Mistake | None:
     """An entry of one list at the end of another one."""
     lists = [k for k in site.keys if len(k.path) == 1 and site.is_head(k)]
     entries = {
-        k.text: sorted({s.path[:2] for s in site.scalars if s.path[0] == k.text and len(s.path) > 1})
+        k.text: sorted(
+            {s.path[:2] for s in site.scalars if s.path[0] == k.text and len(s.path) > 1}
+        )
         for k in lists
     }
     entries = {name: own for name, own in entries.items() if own and isinstance(own[0][1], int)}
@@ -216,7 +225,7 @@ def json_section(rng: random.Random, site: Site) -> Mistake | None:
 
 
 def netplan(rng: random.Random, site: Site) -> Mistake | None:
-    """netplan's keys in a node."""
+    """Keys of netplan in a node."""
     names = [k for k in site.keys if k.path[:1] == ("nodes",) and k.path[2:] == ("name",)]
     names = [k for k in names if site.lines[k.line].strip() == f"- name: {_value_of(site, k)}"]
     if not names:
@@ -260,7 +269,9 @@ def ditto(rng: random.Random, site: Site) -> Mistake | None:
     if not values:
         return None
     value = rng.choice(values)
-    slip = rng.choice(['"', "ditto", "same", "as above", "(same)", "''", "^", "same as spark1", "~"])
+    slip = rng.choice(
+        ['"', "ditto", "same", "as above", "(same)", "''", "^", "same as spark1", "~"]
+    )
     # Some keys take any word.
     silent = slip in ("same", "ditto", "~")
     # A name is missed where it is used.

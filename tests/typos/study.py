@@ -23,6 +23,7 @@ from typos import (
     layout,
     mistakes,
     nesting,
+    night,
     pastes,
     references,
     values,
@@ -42,6 +43,7 @@ KINDS: Sequence[Callable[[random.Random, Site], Mistake | None]] = (
     *references.MISTAKES,
     *pastes.MISTAKES,
     *habits.MISTAKES,
+    *night.MISTAKES,
 )
 
 

@@ -47,7 +47,7 @@ def corrected(document: Document) -> tuple[Finding, ...]:
         return document.findings
     fewest = min(one.faults for one in mended)
     best = [one for one in mended if one.faults == fewest]
-    others = [one for one in best[1:] if one.data != best[0].data]
+    others = [one for one in best[1:] if one.data != best[0].data and not one.slip.unsafe]
     return (
         *document.findings[:-1],
         _finding(finding, [best[0].slip, *(o.slip for o in others[:1])], document.text),

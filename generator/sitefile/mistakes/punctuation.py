@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from generator.diagnostics import Rewrite, Span
 from generator.sitefile.mistakes.slips import Slip, code, content_above, is_content, stretch, width
@@ -54,6 +55,21 @@ def quoted_lines(lines: list[str], at: int) -> Iterator[Slip]:
             yield Slip(place, "quotes around a key and its value", f"write {found[2]}", edits)
 
 
+def toml(lines: list[str], at: int) -> Iterator[Slip]:
+    """A section as TOML or an INI file has it."""
+    for number, line in enumerate(lines):
+        found = re.fullmatch(r"\[(\w+)\]\s*", line)
+        if found and found[1] in all_keys():
+            inside = map(re.compile(rf"({_KEY})( *= *)").match, lines[number + 1 :])
+            pairs = [*takewhile(bool, inside)]
+            edits = [Rewrite(stretch(number, 0, len(line)), f"{found[1]}:")]
+            for below, pair in enumerate(filter(None, pairs), number + 1):
+                edits.append(Rewrite(stretch(below, 0, pair.end()), f"  {pair[1]}: "))
+            message = f"'[{found[1]}]' is how TOML begins a section"
+            text = f"write '{found[1]}:', and its keys below it as '  KEY: VALUE'"
+            yield Slip(stretch(number, *found.span(1)), message, text, tuple(edits))
+
+
 # What begins a comment elsewhere, and what ends it.
 _OTHER_COMMENT = re.compile(r" *(//|;|--|/\*|<!--|%|(?i:rem)(?= ))(.*?)(\*/|-->|) *")
 
@@ -69,8 +85,8 @@ def strangers(lines: list[str], at: int) -> Iterator[Slip]:
                 for part, sign in ((1, "#" if found[2][:1] == " " else "# "), (3, ""))
             )
             message = f"'{found[1]}' does not begin a comment"
-            yield Slip(place, message, f"write '#{found[2]}'", edits)
-        else:
+            yield Slip(place, message, f"write '# {found[2].strip()}'", edits)
+        elif not re.match(rf" *(?:- |[\[{{]|{_KEY}:(?: |$))", line):
             edits = (Rewrite(stretch(number, begin, begin), "# "),)
             message = f"'{line.strip()[:40]}' is neither a key nor an entry of a list"
             yield Slip(place, message, "remove the line", edits, unsafe=True)
@@ -184,7 +200,7 @@ def _texts(lines: list[str], number: int) -> Iterator[Slip]:
     if found and ": " in f"{found[1]} ":
         start, end = found.start(1), found.end(1)
         text = stretch(number, start, end)
-        if pair := re.search(rf" +(?={_KEY}: )", found[1]):
+        if pair := re.search(rf"(?: +and| *[,;|/])? *(?<![\w.-])(?={_KEY}: )", found[1]):
             place = stretch(number, start + pair.start(), start + pair.end())
             yield Slip(
                 place,

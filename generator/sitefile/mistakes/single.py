@@ -135,6 +135,8 @@ def _unknown_key(fault: Fault, path: KeyPath, siblings: Collection[str]) -> Find
     elsewhere = "" if near or not known else under or other_words.elsewhere(key)
     if meant == "endpoints" and not is_here:
         near, sure, elsewhere = [], [], "write 'endpoints: [NODE:PORT, NODE:PORT]'"
+    if opposite := _opposite(path, known, fault.value):
+        near, sure, elsewhere = [], [], opposite
     several = several_meant((*path[:-1], near[0]), fault.value) if near else ""
     sure = [] if several else sure
     help_text = several or (
@@ -150,6 +152,21 @@ def _unknown_key(fault: Fault, path: KeyPath, siblings: Collection[str]) -> Find
         help=help_text,
         proposals=_move(path, home, fault) if belongs else renamings(path, sure),
         unsafe=other_words.is_like(key, meant),
+    )
+
+
+def _opposite(path: KeyPath, known: Iterable[str], value: Any) -> str:
+    """What to write in place of a key that is the negation of another one: `no_guard: true`."""
+    found = re.fullmatch(
+        r"(?:no|not|non|disable|without|skip)[-_](.+)|(.+)[-_](?:off|disabled)",
+        str(path[-1]).lower(),
+    )
+    name = (found[1] or found[2]).replace("-", "_") if found else ""
+    is_switch = name in known and "boolean" in types_of(rules_at((*path[:-1], name)))
+    return (
+        f"write '{name}: {'false' if str(value).lower() == 'true' else 'true'}'"
+        if is_switch
+        else ""
     )
 
 

@@ -63,6 +63,7 @@ TABLE: Sequence[Mistake] = (
 SLIPS: Sequence[SlipOfText] = (
     SlipOfText("a variable or flag as in a shell", "a colon", punctuation.assignments),
     SlipOfText("a line in quotes", "the line without them", punctuation.quoted_lines),
+    SlipOfText("a section of TOML", "the section in YAML", punctuation.toml),
     SlipOfText("a quote that is not closed", "the quote", punctuation.quotes),
     SlipOfText("a key without its colon", "the colon", punctuation.colons),
     SlipOfText("a text with ': ' in it", "quotes", punctuation.texts),
