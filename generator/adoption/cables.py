@@ -10,14 +10,7 @@ from generator.adoption.draft import Draft
 from generator.adoption.found import FoundNode, Interface, Word
 from generator.diagnostics import KeyPath
 from generator.fabric.shapes import islands
-from generator.fabric.topologies import (
-    DIRECT,
-    PAIRS,
-    SINGLE,
-    SWITCH,
-    TOPOLOGIES,
-    without_a_switch,
-)
+from generator.fabric.topologies import DIRECT, PAIRS, SINGLE, SWITCH, TOPOLOGIES, without_a_switch
 from generator.hardware import FABRIC_HALVES, HALVES, PORTS, RJ45
 from generator.records import record
 from generator.scaffold.outputs import is_address

@@ -34,12 +34,7 @@ def audit(adopted: Adoption) -> list[Remark]:
 
 def _order(remark: Remark) -> tuple[str, int, int, str]:
     span = remark.place.span
-    return (
-        remark.place.file,
-        span.line if span else 0,
-        span.column if span else 0,
-        remark.rule,
-    )
+    return (remark.place.file, span.line if span else 0, span.column if span else 0, remark.rule)
 
 
 def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:

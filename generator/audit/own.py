@@ -7,15 +7,7 @@ from ipaddress import IPv4Interface
 
 from generator.adoption import Adoption
 from generator.adoption.captures import serves
-from generator.adoption.found import (
-    REMOVED,
-    Container,
-    FoundNode,
-    Interface,
-    Item,
-    Variable,
-    Word,
-)
+from generator.adoption.found import REMOVED, Container, FoundNode, Interface, Item, Variable, Word
 from generator.catalogs.commands import marks
 from generator.diagnostics import Severity, listed
 from generator.hardware import FABRIC_HALVES, HALVES, PORTS, Half

@@ -47,10 +47,7 @@ _IMAGE = (DOCKERFILE, IMAGE_FACTS)
 
 
 def render(
-    site: Site,
-    source_sha256: str,
-    nodes: Iterable[Node] = (),
-    texts: Mapping[str, str] = {},
+    site: Site, source_sha256: str, nodes: Iterable[Node] = (), texts: Mapping[str, str] = {}
 ) -> Tree:
     """Render the whole bundle; `source_sha256` is that of the site file, for the manifest.
 

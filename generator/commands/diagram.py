@@ -21,13 +21,7 @@ _FORMS: dict[str, Callable[[Site], str]] = {
 
 @click.command(epilog="Example: sparkgen diagram sites/lab-mesh.yaml --format ascii")
 @SITE_OR_STDIN
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(_FORMS)),
-    default="svg",
-    show_default=True,
-)
+@click.option("--format", "form", type=click.Choice(list(_FORMS)), default="svg", show_default=True)
 def command(site: Path, form: str) -> None:
     """Draw how a site is cabled, each node seen from the back."""
     click.echo(_FORMS[form](one_valid(site)), nl=False)

@@ -50,9 +50,7 @@ _KINDS = [name for name in TOPOLOGIES if name != MIXED]
     help=f"What serves the model.  [default: {next(iter(ENGINES))}]",
 )
 @click.option(
-    "--model",
-    help=f"A model of the catalog.  [default: {MODEL}]",
-    shell_complete=completion.models,
+    "--model", help=f"A model of the catalog.  [default: {MODEL}]", shell_complete=completion.models
 )
 @click.option("--port", type=click.Choice(list(_PORTS)), help="The QSFP port that is cabled.")
 @click.option(
@@ -68,12 +66,7 @@ _KINDS = [name for name in TOPOLOGIES if name != MIXED]
 @QUIET
 @DATA_FORM
 def command(
-    file: Path | None,
-    outputs: tuple[str, ...],
-    yes: bool,
-    quiet: bool,
-    form: str,
-    **given: Any,
+    file: Path | None, outputs: tuple[str, ...], yes: bool, quiet: bool, form: str, **given: Any
 ) -> None:
     """Write a commented site file to start from, to FILE or to standard output.
 

@@ -203,10 +203,7 @@ def _with_earlier(
 
 
 def _whole(
-    declared: CompleteDeclaration,
-    file: str,
-    groups: Sequence[Part],
-    beside: Mapping[str, Service],
+    declared: CompleteDeclaration, file: str, groups: Sequence[Part], beside: Mapping[str, Service]
 ) -> Site:
     """A site of groups or without an engine: its machines, with all of their ports."""
     fabric, topology, identity = declared.fabric, declared.topology, declared.identity

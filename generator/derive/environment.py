@@ -86,10 +86,7 @@ def derived(
     """
     own = ENGINES[engine.name].environment(rank, engine)
     groups = [
-        Variables(
-            "NCCL, the same as in /etc/nccl.conf",
-            nccl(topology, interfaces, control, more),
-        ),
+        Variables("NCCL, the same as in /etc/nccl.conf", nccl(topology, interfaces, control, more)),
         Variables(CONTROL_PLANE, control_plane(control, rank.head)),
         Variables(engine.title, own),
         Variables(

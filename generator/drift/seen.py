@@ -74,7 +74,4 @@ def _installed(text: str) -> Iterator[tuple[str, Installed]]:
     for line in text.splitlines():
         found = re.fullmatch(r"(same|edited|missing|unreadable) (\S+)( ([0-7]+) ([0-9]+))?", line)
         if found:
-            yield (
-                found[2],
-                Installed(found[1], int(found[4] or "0", 8), int(found[5] or 0)),
-            )
+            yield (found[2], Installed(found[1], int(found[4] or "0", 8), int(found[5] or 0)))

@@ -134,8 +134,7 @@ class Answers:
 
     def _range(self, span: Span) -> types.Range:
         own = types.Range(
-            types.Position(span.line, span.column),
-            types.Position(span.end_line, span.end_column),
+            types.Position(span.line, span.column), types.Position(span.end_line, span.end_column)
         )
         return self._codec.range_to_client_units(self._lines, own)
 

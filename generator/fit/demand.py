@@ -233,11 +233,7 @@ class _Split:
 
 
 def _demand(
-    split: _Split,
-    stage: int,
-    layers: tuple[int, int],
-    requested: Requested,
-    correction: float,
+    split: _Split, stage: int, layers: tuple[int, int], requested: Requested, correction: float
 ) -> Demand:
     shape, layout, weights = split.shape, split.layout, split.weights
     last_stage = stage == layout.pipeline - 1

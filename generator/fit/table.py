@@ -26,15 +26,7 @@ _PAGE_HEAD: Row = (
 _BESIDE = "Beside"
 _LAST = "System"
 FIGURES: Row = ("STATE", "HEADROOM", "LONGEST CONTEXT", "MOST SEQUENCES", "DECODE")
-_COMPARED: Row = (
-    "",
-    "NODES",
-    "TENSOR",
-    "PIPELINE",
-    "DATA",
-    "KV CACHE",
-    *FIGURES,
-)
+_COMPARED: Row = ("", "NODES", "TENSOR", "PIPELINE", "DATA", "KV CACHE", *FIGURES)
 
 _NEWER = (
     f"in {NEWER_VISIBLE_GIB[128]} GiB, which newer releases of DGX OS show, it fits: write what "
@@ -200,10 +192,7 @@ def table(title: str, fit: Fit, ascii_only: bool, color: bool, limit: int | None
             f"{node.visible_gib:.1f} GiB"
             for node in fit.nodes
         ]
-        parts += [
-            f"In GiB:\n\n{columns(head(fit), rows(fit), limit)}",
-            "\n".join([*bars, keys]),
-        ]
+        parts += [f"In GiB:\n\n{columns(head(fit), rows(fit), limit)}", "\n".join([*bars, keys])]
     parts += ["\n".join(verdict(fit)[1:])] if len(verdict(fit)) > 1 else []
     return "\n\n".join(parts) + "\n"
 

@@ -7,16 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from generator.diagnostics import (
-    Add,
-    Finding,
-    KeyPath,
-    Proposal,
-    Replace,
-    Rewrite,
-    Stage,
-    weight,
-)
+from generator.diagnostics import Add, Finding, KeyPath, Proposal, Replace, Rewrite, Stage, weight
 from generator.fixing.keeping import correction, kept
 from generator.fixing.layout import UnsettledError
 from generator.fixing.splicing import DocumentSplicer, Splice

@@ -69,10 +69,7 @@ _LINEAR: Mapping[str, str] = {
 }
 # Kimi's linear attention: in a separate object, or as transformers 5 writes it.
 _KDA: Mapping[str, tuple[str, ...]] = {"kda_heads": ("num_heads",), "kda_head_dim": ("head_dim",)}
-_PLAIN_KDA: Mapping[str, str] = {
-    "kda_heads": "linear_num_heads",
-    "kda_head_dim": "linear_head_dim",
-}
+_PLAIN_KDA: Mapping[str, str] = {"kda_heads": "linear_num_heads", "kda_head_dim": "linear_head_dim"}
 _MAMBA: Mapping[str, tuple[str, ...]] = {
     "mamba_num_heads": ("mamba_num_heads", "mamba_n_heads"),
     "mamba_head_dim": ("mamba_head_dim", "mamba_d_head"),

@@ -387,10 +387,7 @@ def measure(node: str) -> Action:
 
 
 def start(
-    node: str,
-    engine: Engine,
-    programs: Mapping[str, Program],
-    gone: Sequence[tuple[Cable, str]],
+    node: str, engine: Engine, programs: Mapping[str, Program], gone: Sequence[tuple[Cable, str]]
 ) -> Action:
     """Start one rank of an engine, workers before the head, once cables that go are `gone`.
 

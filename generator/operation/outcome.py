@@ -148,10 +148,7 @@ def successors(change: Change) -> Iterator[tuple[str, str]]:
 
 
 def _steps(
-    view: View,
-    first: Mapping[str, Answers],
-    last: Mapping[str, Answers],
-    moments: Sequence[Moment],
+    view: View, first: Mapping[str, Answers], last: Mapping[str, Answers], moments: Sequence[Moment]
 ) -> Iterator[Step]:
     """Actions with the same words after each other are one step."""
     now = {name: _engines(found) for name, found in first.items() if found}

@@ -23,12 +23,7 @@ from generator.rules.registry import RULES, Fault, Rule
 from generator.rules.repeated import once
 from generator.rules.waivers import waived
 from generator.services import GATEWAY, SERVICES, host
-from generator.site.complete import (
-    CompleteDeclaration,
-    CompletePart,
-    complete,
-    complete_part,
-)
+from generator.site.complete import CompleteDeclaration, CompletePart, complete, complete_part
 from generator.sitefile import redaction
 from generator.sitefile.beside import Beside, Source
 from generator.sitefile.declaration import Declaration, DeclaredGroup, DeclaredNode

@@ -15,12 +15,7 @@ from generator.records import replace
 from generator.rules import splits
 from generator.rules.nodes import Nodes
 from generator.rules.registry import Fault, rule
-from generator.sitefile.declaration import (
-    DeclaredEngine,
-    DeclaredModel,
-    Parallel,
-    Topology,
-)
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Parallel, Topology
 
 # Rules that the engine and its parallel sizes must meet first.
 _LAYOUT = "SG602 SG603"
@@ -55,11 +50,7 @@ def _broken(
 
 @rule("SG219", unless=_LAYOUT)
 def group_without_cables(
-    engine: DeclaredEngine,
-    model: DeclaredModel,
-    nodes: Nodes,
-    fabric: Fabric,
-    topology: Topology,
+    engine: DeclaredEngine, model: DeclaredModel, nodes: Nodes, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
     """Each group of ranks is the whole ring in cable order, or the two ends of one cable."""
     if not _has_strangers(nodes, fabric, topology) or not ENGINE_TRAITS[engine.name].uses_nccl:
@@ -150,11 +141,7 @@ def _whole_splits(count: int, model: DeclaredModel) -> list[Mapping[str, int]]:
 
 @rule("SG220", Severity.WARNING, unless=_LAYOUT + " SG219 SG223")
 def unreported_layout(
-    engine: DeclaredEngine,
-    model: DeclaredModel,
-    nodes: Nodes,
-    fabric: Fabric,
-    topology: Topology,
+    engine: DeclaredEngine, model: DeclaredModel, nodes: Nodes, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
     """On a ring of four or more, the model is split by tensors, as in reports of such rings."""
     traits = ENGINE_TRAITS[engine.name]

@@ -5,13 +5,7 @@ from collections.abc import Iterator, Sequence
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import version
-from generator.diagnostics import (
-    Severity,
-    listed,
-    misspelt,
-    removal,
-    replacements,
-)
+from generator.diagnostics import Severity, listed, misspelt, removal, replacements
 from generator.models.architecture import known_checkpoint, shape
 from generator.rules import splits
 from generator.rules.compatibility import is_longer

@@ -384,9 +384,7 @@ def port_of_the_system(
     for place, port in places.items():
         if port in _SYSTEM:
             yield Fault(
-                f"port {port} is used by {_SYSTEM[port]} on every node",
-                place,
-                "choose another one",
+                f"port {port} is used by {_SYSTEM[port]} on every node", place, "choose another one"
             )
 
 

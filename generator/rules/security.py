@@ -25,10 +25,7 @@ def open_api(engine: DeclaredEngine, takes_proxy: bool) -> Iterator[Fault]:
 
 @rule("SG703", Severity.WARNING)
 def public_api(
-    engine: DeclaredEngine,
-    nodes: Sequence[DeclaredNode],
-    is_behind_proxy: bool,
-    takes_proxy: bool,
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], is_behind_proxy: bool, takes_proxy: bool
 ) -> Iterator[Fault]:
     """An API on a public management network requires a key."""
     management, key = nodes[0].management, ENGINE_TRAITS[engine.name].api_key
@@ -48,10 +45,7 @@ def public_api(
 
 @rule("SG704", Severity.NOTE, unless="SG683")
 def key_of_some_paths(
-    engine: DeclaredEngine,
-    nodes: Sequence[DeclaredNode],
-    is_behind_proxy: bool,
-    takes_proxy: bool,
+    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], is_behind_proxy: bool, takes_proxy: bool
 ) -> Iterator[Fault]:
     """A key of vLLM protects only some of its paths; the proxy protects all of them."""
     module, key = ENGINES[engine.name], ENGINE_TRAITS[engine.name].api_key

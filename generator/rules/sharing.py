@@ -28,11 +28,7 @@ from generator.rules.registry import Fault, rule
 from generator.rules.serving import Groups
 from generator.services.guard import Guard
 from generator.site.service import RequestedPort
-from generator.sitefile.declaration import (
-    DeclaredEngine,
-    DeclaredGroup,
-    Settings,
-)
+from generator.sitefile.declaration import DeclaredEngine, DeclaredGroup, Settings
 from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document
 

@@ -25,12 +25,7 @@ from generator.rules.images import with_added
 from generator.rules.registry import Fault, rule
 from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
 from generator.settings.values import Argument
-from generator.sitefile.declaration import (
-    DeclaredEngine,
-    DeclaredModel,
-    DeclaredNode,
-    Settings,
-)
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Settings
 
 NAME = "tensorrt-llm"
 
@@ -76,10 +71,7 @@ def _full(name: str, known: FlagCatalog | None) -> str:
 
 
 @rule(
-    "SG662",
-    unless="SG603 SG604 SG632 SG633 SG636 SG637",
-    suppressed_by="SG638 SG639",
-    engine=NAME,
+    "SG662", unless="SG603 SG604 SG632 SG633 SG636 SG637", suppressed_by="SG638 SG639", engine=NAME
 )
 def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
     """An argument that MPI or Slurm passes on has no space."""

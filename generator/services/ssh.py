@@ -48,11 +48,7 @@ def trusted(site: Site, node: Node) -> Words:
 
 
 def _values(site: Site, node: Node) -> dict[str, object]:
-    return {
-        "peers": peers(site, node),
-        "networks": networks(node),
-        "trusted": trusted(site, node),
-    }
+    return {"peers": peers(site, node), "networks": networks(node), "trusted": trusted(site, node)}
 
 
 def _makes_keys(site: Site, node: Node) -> bool:

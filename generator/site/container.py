@@ -97,8 +97,7 @@ class Health:
 
     ORIGIN = _TIMES
     ORIGINS = origins(
-        test=RANK,
-        url=Origin("engine.bind engine.port", "how the head's health is checked"),
+        test=RANK, url=Origin("engine.bind engine.port", "how the head's health is checked")
     )
 
     url: str

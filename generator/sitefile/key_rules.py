@@ -3,10 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from generator.diagnostics import (
-    KeyPath,
-    scalar,
-)
+from generator.diagnostics import KeyPath, scalar
 from generator.sitefile.sections import site_schema
 
 KINDS = {

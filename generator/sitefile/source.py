@@ -479,10 +479,7 @@ def _removal_of_either(place: KeyPath, first: yaml.Node, second: yaml.Node) -> t
     return (
         ((Remove(place, again=True),),)
         if same
-        else (
-            (Remove(place),),
-            (Remove(place, again=True),),
-        )
+        else ((Remove(place),), (Remove(place, again=True),))
     )
 
 
@@ -492,9 +489,7 @@ def _written(text: str) -> str | int | float | bool:
     return "" if meaning is None else meaning
 
 
-_TAGS = frozenset(
-    {"!"} | {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")},
-)
+_TAGS = frozenset({"!"} | {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")})
 
 
 def _span(node: yaml.Node, levels: int = 4) -> Span:

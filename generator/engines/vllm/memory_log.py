@@ -30,10 +30,7 @@ _STEPS = (
     rf"PyTorch activation peak memory takes {NUMBER}GiB",
 )
 # What it reports of the node: free and total.
-_VISIBLE = (
-    rf"Free memory on [\w: ]+\([\d.]+/{NUMBER} GiB\)",
-    rf"total_gpu_memory={NUMBER}GiB",
-)
+_VISIBLE = (rf"Free memory on [\w: ]+\([\d.]+/{NUMBER} GiB\)", rf"total_gpu_memory={NUMBER}GiB")
 _CONCURRENCY = rf"Maximum concurrency for {NUMBER} tokens per request: {NUMBER}x"
 # Logged as it gives up: the tokens, what they need, and what is available.
 _TOO_LONG = (

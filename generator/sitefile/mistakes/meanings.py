@@ -5,12 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from generator.diagnostics import (
-    Data,
-    Finding,
-    KeyPath,
-    replacements,
-)
+from generator.diagnostics import Data, Finding, KeyPath, replacements
 from generator.records import replace
 from generator.sitefile.key_rules import (
     LONGEST,

@@ -518,10 +518,7 @@ def behind_a_mark(faults: Faults) -> Found:
             message, text = f"'{found[1]}' stands before '{key}'", f"write '{key}: ...' alone"
             # A number may be anything else.
             unsafe = not before.strip() or found[1][0].isdigit()
-            yield (
-                _finding("SG101", message, text, path, proposals=(edits,), unsafe=unsafe),
-                edits,
-            )
+            yield (_finding("SG101", message, text, path, proposals=(edits,), unsafe=unsafe), edits)
 
 
 def of_another_program(faults: Faults) -> Found:

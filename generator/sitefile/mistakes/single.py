@@ -266,10 +266,7 @@ def _wrong_kind(fault: Fault, path: KeyPath) -> Finding:
         or mapping_of(path, fault.value)
         or listed_alone(types, path, fault.value)
         or one_of_several(types, path, fault.value)
-        or (
-            example_of(path) or f"write {wanted}",
-            None,
-        )
+        or (example_of(path) or f"write {wanted}", None)
     )
     if path[-2:-1] == ("secrets",) and isinstance(fault.value, dict):
         name = next(iter(fault.value), "NAME")

@@ -66,10 +66,7 @@ def _wrong_values(start: Start) -> Iterator[Refusal]:
         if key and ".".join(path) not in _OWNED and (wanted := wanted_instead(key, value)):
             instead = "and there is no value here" if value is None else f"not '{scalar(value)}'"
             yield start.refuse(
-                CONFIG,
-                f"'{path[-1]}' takes {wanted}, {instead}",
-                f"write {wanted}",
-                *path,
+                CONFIG, f"'{path[-1]}' takes {wanted}, {instead}", f"write {wanted}", *path
             )
 
 
