@@ -150,16 +150,6 @@ class Document:
         span = _span(node)
         return replace(span, file=self._files[id(node)]) if id(node) in self._files else span
 
-    def are_one(self, path: KeyPath, other: KeyPath) -> bool:
-        """Whether an alias at one path repeats what is at the other."""
-        return self._node(path) is self._node(other) is not None
-
-    def _node(self, path: KeyPath) -> yaml.Node | None:
-        node = self.root
-        for part in path:
-            node = (self._child(node, part) or (None, None))[1]
-        return node
-
     def _child(self, node: yaml.Node | None, part: str | int) -> _Pair | None:
         """The key and value nodes of one step of a path."""
         if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):

@@ -124,8 +124,8 @@ def _is_said(fault: Fault, faults: Faults) -> bool:
     unread = {f.path[:-1] if f.rule == "SG004" else f.path for f in read if f.rule in _UNREAD}
     if any(path[:end] in tagged for end in range(len(path) + 1)):
         return True
-    merges = (f for f in read if f.rule == "SG004")
-    if fault.kind == "unknown" and any(faults.document.are_one(path, f.path) for f in merges):
+    merged = [faults.document.locate(f.path) for f in read if f.rule == "SG004"]
+    if fault.kind == "unknown" and faults.document.locate(path) in merged:
         return True
     unread |= {f.path for f in read if f.rule == "SG009"}
     if fault.kind in ("required", "dependencies"):

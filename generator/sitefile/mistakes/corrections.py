@@ -6,7 +6,7 @@ faults was meant. If two such texts mean different things, a person has to choos
 """
 
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -91,7 +91,9 @@ def _slips(lines: list[str], at: int) -> Iterator[Slip]:
     """What may be wrong, the most likely first; `at` is the line at which libyaml gave up."""
     from generator.sitefile.mistakes.table import SLIPS
 
-    return chain.from_iterable(kind.find(lines, at) for kind in SLIPS)
+    for kind in SLIPS:
+        for number in kind.reach(lines, at):
+            yield from kind.find(lines, number)
 
 
 def _checked(name: str, text: str, slip: Slip, at: int) -> _Mended | None:

@@ -8,6 +8,7 @@ from generator.diagnostics import Rewrite
 from generator.sitefile.mistakes.slips import (
     Slip,
     code,
+    content,
     content_above,
     is_content,
     neighbours,
@@ -20,28 +21,14 @@ _KEY = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*+):(?: |$)")
 # A key and what may have been meant as its value.
 _PAIR = re.compile(r" *[\w.-]+( *[:=] *| +)\S")
 # What a diff, a terminal or a viewer of files writes before a line.
-MARK = re.compile(r"[ \t]*([+>$*|\u2502]|[0-9]+[:|]?)[ \t]+(?=[A-Za-z_])")
+_MARK = re.compile(r"[ \t]*([+>$*|\u2502]|[0-9]+[:|]?)[ \t]+(?=[A-Za-z_])")
 # How entries of a list begin elsewhere.
-BULLET = re.compile(r" *([*+o\u2022\u2013\u2014]|--|[0-9]+\.) +(?=\S)")
-# How many lines above the one at which libyaml gave up to look for wrong indentation, and for a
-# missing dash.
-_FAR, _NEAR = 12, 5
-
-
-def _content(lines: list[str], at: int) -> list[int]:
-    """The nearest lines above, with content, and the line itself."""
-    return [n for n in range(at, -1, -1) if n == at or is_content(lines[n])][:_FAR]
-
-
-def dashes(lines: list[str], at: int) -> Iterator[Slip]:
-    """A list entry whose dash has no space after it, or is missing."""
-    for number in _content(lines, at)[:_NEAR]:
-        yield from _dashes(lines, number)
+_BULLET = re.compile(r" *([*+o\u2022\u2013\u2014]|--|[0-9]+\.) +(?=\S)")
 
 
 def columns(lines: list[str], at: int) -> Iterator[Slip]:
     """A line that begins in a different column from the lines around it."""
-    widths = [slip for number in _content(lines, at) for slip in _widths(lines, number)]
+    widths = [slip for number in content(lines, at) for slip in _widths(lines, number)]
     usual = Counter(width(line) for line in lines if is_content(line))
     yield from sorted(widths, key=lambda slip: -usual[len(slip.edits[0].text)])
 
@@ -56,7 +43,7 @@ def tabs(lines: list[str], at: int) -> Iterator[Slip]:
     if not tabbed:
         return
     first = min(tabbed)
-    around = [*neighbours(lines, first), *_content(lines, first)]
+    around = [*neighbours(lines, first), *content(lines, first)]
     near = [width(lines[n]) for n in around if n not in tabbed]
     for wide in dict.fromkeys((2, 4, 8, *(w for w in near if w))):
         edits = []
@@ -68,7 +55,8 @@ def tabs(lines: list[str], at: int) -> Iterator[Slip]:
         yield Slip(place, "", "indent with spaces", tuple(edits))
 
 
-def _dashes(lines: list[str], number: int) -> Iterator[Slip]:
+def dashes(lines: list[str], number: int) -> Iterator[Slip]:
+    """A list entry whose dash has no space after it, or is missing."""
     line = lines[number]
     if found := re.match(r" *(-)(?=[^\s-])", line):
         column = found.end(1)
@@ -78,10 +66,6 @@ def _dashes(lines: list[str], number: int) -> Iterator[Slip]:
             "write '- ' before every entry",
             (Rewrite(stretch(number, column, column), " "),),
         )
-    if found := BULLET.match(line):
-        bullet = stretch(number, found.start(1), found.end())
-        text = f"write '- {line[found.end() :].split(':')[0]}: ...'"
-        yield Slip(bullet, bullet_message(found), text, (Rewrite(bullet, "- "),))
     for other in _list_lines(lines, number):
         column, own = width(lines[other]), width(line)
         if own in (column, column + 2) and line[own : own + 1].isalpha():
@@ -93,31 +77,36 @@ def _dashes(lines: list[str], number: int) -> Iterator[Slip]:
             )
 
 
-def bullet_message(found: re.Match[str]) -> str:
-    """What is wrong with another bullet."""
-    return f"'{found[1]}' stands where an entry's '-' should"
+def bullets(lines: list[str], number: int) -> Iterator[Slip]:
+    """An entry of a list that begins with another sign than '-'."""
+    if found := _BULLET.match(lines[number]):
+        bullet = stretch(number, found.start(1), found.end())
+        text = f"write '- {lines[number][found.end() :].split(':')[0]}: ...'"
+        message = f"'{found[1]}' stands where an entry's '-' should"
+        yield Slip(bullet, message, text, (Rewrite(bullet, "- "),))
 
 
-def marks(lines: list[str], at: int) -> Iterator[Slip]:
+def marks(lines: list[str], number: int) -> Iterator[Slip]:
     """A line with what a diff, a terminal or a viewer of files writes before it."""
-    for number in _content(lines, at)[:_NEAR]:
-        if found := MARK.match(lines[number]):
-            for wide in dict.fromkeys(width(lines[n]) for n in neighbours(lines, number)):
-                edit = Rewrite(stretch(number, 0, found.end()), " " * wide)
-                message = f"'{found[1]}' stands before the line"
-                place = stretch(number, found.start(1), found.end(1))
-                yield Slip(place, message, "write the line without it", (edit,))
+    if found := _MARK.match(lines[number]):
+        around = [width(lines[n]) for n in neighbours(lines, number)]
+        key = lines[number][found.end() :].split(":")[0]
+        message, text = f"'{found[1]}' stands before '{key}'", f"write '{key}: ...' alone"
+        place = stretch(number, *found.span(1))
+        for wide in dict.fromkeys((*around, *(w + 2 for w in around))):
+            edit = Rewrite(stretch(number, 0, found.end()), " " * wide)
+            # A number may be anything else.
+            yield Slip(place, message, text, (edit,), unsafe=found[1][0].isdigit())
 
 
-def needless_dash(lines: list[str], at: int) -> Iterator[Slip]:
+def needless_dash(lines: list[str], number: int) -> Iterator[Slip]:
     """A dash before a key beside others that have none."""
-    for number in _content(lines, at)[:_NEAR]:
-        found = re.match(r"( *)- (?=[\w.-]+:)", lines[number])
-        beside = [lines[n] for n in neighbours(lines, number)]
-        if found and any(re.match(rf"{found[1]}[\w.-]+:", line) for line in beside):
-            dash = stretch(number, found.end(1), found.end())
-            text = "write the line without the '-'"
-            yield Slip(dash, "a '-' before a key that is no list's", text, (Rewrite(dash, ""),))
+    found = re.match(r"( *)- (?=[\w.-]+:)", lines[number])
+    beside = [lines[n] for n in neighbours(lines, number)]
+    if found and any(re.match(rf"{found[1]}[\w.-]+:", line) for line in beside):
+        dash = stretch(number, found.end(1), found.end())
+        text = "write the line without the '-'"
+        yield Slip(dash, "a '-' before a key that is no list's", text, (Rewrite(dash, ""),))
 
 
 def _list_lines(lines: list[str], number: int) -> Iterator[int]:
@@ -170,7 +159,7 @@ def _likeliest(names: set[str], there: set[str]) -> list[str]:
 
 def _widths(lines: list[str], number: int) -> Iterator[Slip]:
     line = lines[number]
-    if MARK.match(line):
+    if _MARK.match(line):
         return
     own = width(line)
     around = neighbours(lines, number)

@@ -33,9 +33,9 @@ from generator.sitefile.key_rules import (
 )
 from generator.sitefile.mistakes import other_words
 from generator.sitefile.mistakes.faults import Fault, Faults, typed_at
-from generator.sitefile.mistakes.indentation import BULLET, MARK, bullet_message
+from generator.sitefile.mistakes.indentation import bullets, marks
 from generator.sitefile.mistakes.single import finding_of
-from generator.sitefile.mistakes.slips import is_content, neighbours, width
+from generator.sitefile.mistakes.slips import is_content, width
 from generator.sitefile.sections import GROUPS, SECTIONS
 from generator.sitefile.source import Plain, value_at
 from generator.sitefile.validation import is_valid, takes
@@ -500,25 +500,13 @@ def of_another_list(faults: Faults) -> Found:
 
 
 def behind_a_mark(faults: Faults) -> Found:
-    """A line with what a diff, a terminal or a viewer of files writes before it."""
+    """A line with what a diff, a terminal or another list writes before it."""
     for path in (fault.path for fault in faults.of("unknown")):
-        span, found = faults.document.locate(path, at_key=True), MARK.match(str(path[-1]))
-        if span and not span.file and (bullet := BULLET.match(str(path[-1]))):
-            edits = (Rewrite(replace(span, end_column=span.column + bullet.end()), "- "),)
-            text = f"write '- {str(path[-1])[bullet.end() :]}: ...'"
-            message = bullet_message(bullet)
-            yield _finding("SG101", message, text, path, span=span, proposals=(edits,)), edits
-        if span is None or span.file or found is None:
-            continue
-        key, column = str(path[-1])[found.end() :], span.column + found.end()
-        before = faults.lines[span.line][:column]
-        around = [width(faults.lines[n]) for n in neighbours(faults.lines, span.line)]
-        for wide in dict.fromkeys((*around, *(w + 2 for w in around))):
-            edits = (Rewrite(Span(span.line, 0, span.line, column), " " * wide),)
-            message, text = f"'{found[1]}' stands before '{key}'", f"write '{key}: ...' alone"
-            # A number may be anything else.
-            unsafe = not before.strip() or found[1][0].isdigit()
-            yield (_finding("SG101", message, text, path, proposals=(edits,), unsafe=unsafe), edits)
+        span = faults.document.locate(path, at_key=True)
+        for find in (bullets, marks) if span and not span.file else ():
+            for slip in find(faults.lines, span.line if span else 0):
+                finding = _finding("SG101", slip.message, slip.help, path, span=slip.span)
+                yield replace(finding, proposals=(slip.edits,), unsafe=slip.unsafe), slip.edits
 
 
 def of_another_program(faults: Faults) -> Found:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from generator.diagnostics import Rewrite, Span
-from generator.sitefile.mistakes.slips import Slip, code, content_above, is_content, stretch, width
+from generator.sitefile.mistakes.slips import Slip, code, is_content, stretch, width
 from generator.sitefile.sections import all_keys
 from generator.sitefile.source import Plain
 
@@ -21,119 +21,81 @@ _OPENING = {"[": "]", "{": "}"}
 _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
 
 
-def _near(lines: list[str], at: int) -> list[int]:
-    """The line at which reading ended, and the one above that has content."""
-    above = content_above(lines, at)
-    return [at] if above is None else [at, above]
-
-
-def assignments(lines: list[str], at: int) -> Iterator[Slip]:
-    """A variable or a flag that is written as elsewhere, under 'env' or 'args'."""
-    yield from filter(None, (_assignment(lines, number) for number in _near(lines, at)))
-
-
-def colons(lines: list[str], at: int) -> Iterator[Slip]:
-    """A key without its colon, or with something other than a colon before its value."""
-    for number in _near(lines, at):
-        yield from _colons(lines, number)
-
-
-def texts(lines: list[str], at: int) -> Iterator[Slip]:
-    """Unquoted text that contains a colon and a space."""
-    for number in _near(lines, at):
-        yield from _texts(lines, number)
-
-
-def quoted_lines(lines: list[str], at: int) -> Iterator[Slip]:
+def quoted_lines(lines: list[str], number: int) -> Iterator[Slip]:
     """A key and its value, in quotes together."""
-    for number in _near(lines, at):
-        if found := re.match(rf" *(?:- +)*(['\"`])({_KEY}: [^'\"`]+)\1(?=,? *$)", lines[number]):
-            start, end = found.start(1), found.end()
-            marks = (stretch(number, start, start + 1), stretch(number, end - 1, end))
-            edits = tuple(Rewrite(mark, "") for mark in marks)
-            place = stretch(number, start, end)
-            yield Slip(place, "quotes around a key and its value", f"write {found[2]}", edits)
+    if found := re.match(rf" *(?:- +)*(['\"`])({_KEY}: [^'\"`]+)\1(?=,? *$)", lines[number]):
+        start, end = found.start(1), found.end()
+        marks = (stretch(number, start, start + 1), stretch(number, end - 1, end))
+        edits = tuple(Rewrite(mark, "") for mark in marks)
+        place = stretch(number, start, end)
+        yield Slip(place, "quotes around a key and its value", f"write {found[2]}", edits)
 
 
-def toml(lines: list[str], at: int) -> Iterator[Slip]:
+def toml(lines: list[str], number: int) -> Iterator[Slip]:
     """A section as TOML or an INI file has it."""
-    for number, line in enumerate(lines):
-        found = re.fullmatch(r"\[(\w+)\]\s*", line)
-        if found and found[1] in all_keys():
-            inside = map(re.compile(rf"({_KEY})( *= *)").match, lines[number + 1 :])
-            pairs = [*takewhile(bool, inside)]
-            edits = [Rewrite(stretch(number, 0, len(line)), f"{found[1]}:")]
-            for below, pair in enumerate(filter(None, pairs), number + 1):
-                edits.append(Rewrite(stretch(below, 0, pair.end()), f"  {pair[1]}: "))
-            message = f"'[{found[1]}]' is how TOML begins a section"
-            text = f"write '{found[1]}:', and its keys below it as '  KEY: VALUE'"
-            yield Slip(stretch(number, *found.span(1)), message, text, tuple(edits))
+    line = lines[number]
+    found = re.fullmatch(r"\[(\w+)\]\s*", line)
+    if found and found[1] in all_keys():
+        inside = map(re.compile(rf"({_KEY})( *= *)").match, lines[number + 1 :])
+        pairs = [*takewhile(bool, inside)]
+        edits = [Rewrite(stretch(number, 0, len(line)), f"{found[1]}:")]
+        for below, pair in enumerate(filter(None, pairs), number + 1):
+            edits.append(Rewrite(stretch(below, 0, pair.end()), f"  {pair[1]}: "))
+        message = f"'[{found[1]}]' is how TOML begins a section"
+        text = f"write '{found[1]}:', and its keys below it as '  KEY: VALUE'"
+        yield Slip(stretch(number, *found.span(1)), message, text, tuple(edits))
 
 
 # What begins a comment elsewhere, and what ends it.
 _OTHER_COMMENT = re.compile(r" *(//|;|--|/\*|<!--|%|(?i:rem)(?= ))(.*?)(\*/|-->|) *")
 
 
-def strangers(lines: list[str], at: int) -> Iterator[Slip]:
+def strangers(lines: list[str], number: int) -> Iterator[Slip]:
     """A line that is neither a key nor an entry: another language's comment, or a command."""
-    for number in _near(lines, at):
-        line, begin = lines[number], width(lines[number])
-        place = stretch(number, begin, len(line))
-        if found := _OTHER_COMMENT.fullmatch(line):
-            edits = tuple(
-                Rewrite(stretch(number, *found.span(part)), sign)
-                for part, sign in ((1, "#" if found[2][:1] == " " else "# "), (3, ""))
-            )
-            message = f"'{found[1]}' does not begin a comment"
-            yield Slip(place, message, f"write '# {found[2].strip()}'", edits)
-        elif not re.match(rf" *(?:- |[\[{{]|{_KEY}:(?: |$))", line):
-            edits = (Rewrite(stretch(number, begin, begin), "# "),)
-            message = f"'{line.strip()[:40]}' is neither a key nor an entry of a list"
-            yield Slip(place, message, "remove the line", edits, unsafe=True)
+    line, begin = lines[number], width(lines[number])
+    place = stretch(number, begin, len(line))
+    if found := _OTHER_COMMENT.fullmatch(line):
+        edits = tuple(
+            Rewrite(stretch(number, *found.span(part)), sign)
+            for part, sign in ((1, "#" if found[2][:1] == " " else "# "), (3, ""))
+        )
+        message = f"'{found[1]}' does not begin a comment"
+        yield Slip(place, message, f"write '# {found[2].strip()}'", edits)
+    elif not re.match(rf" *(?:- |[\[{{]|{_KEY}:(?: |$))", line):
+        edits = (Rewrite(stretch(number, begin, begin), "# "),)
+        message = f"'{line.strip()[:40]}' is neither a key nor an entry of a list"
+        yield Slip(place, message, "remove the line", edits, unsafe=True)
 
 
-def brackets(lines: list[str], at: int) -> Iterator[Slip]:
-    """A bracket or brace that is not closed on its line, with every place where it could be."""
-    for number in _near(lines, at):
-        yield from _brackets(lines, number)
-
-
-def commas(lines: list[str], at: int) -> Iterator[Slip]:
-    """A missing comma between two entries in brackets or braces."""
-    for number in _near(lines, at):
-        yield from _commas(lines, number)
-
-
-def quotes(lines: list[str], at: int) -> Iterator[Slip]:
+def quotes(lines: list[str], number: int) -> Iterator[Slip]:
     """A value whose quote is not closed on its line: close it at the end of the value."""
-    for number in range(at + 1):
-        line = lines[number]
-        for found in _QUOTE.finditer(line) if is_content(line) else ():
-            start, mark = found.start(1), found[1]
-            if mark in line[start + 1 :]:
-                continue
-            opened = stretch(number, start, start + 1)
-            other = "'" if mark == '"' else '"'
-            column = start + _length(line, start)
-            if line[column - 1] == other and column - 1 > start:
-                wrong = stretch(number, column - 1, column)
-                yield Slip(
-                    opened,
-                    f"a quote is opened by {mark} and closed by {other}",
-                    f"write {mark} at both ends",
-                    (Rewrite(wrong, mark),),
-                )
-                yield from _without_quotes(opened, line[start + 1 : column - 1], Rewrite(wrong, ""))
-                continue
-            value = line[start + 1 : column]
-            if value not in ("true", "false"):
-                yield Slip(
-                    opened,
-                    "a quote is not closed",
-                    "write the second quote",
-                    (Rewrite(stretch(number, column, column), mark),),
-                )
-            yield from _without_quotes(opened, value)
+    line = lines[number]
+    for found in _QUOTE.finditer(line) if is_content(line) else ():
+        start, mark = found.start(1), found[1]
+        if mark in line[start + 1 :]:
+            continue
+        opened = stretch(number, start, start + 1)
+        other = "'" if mark == '"' else '"'
+        column = start + _length(line, start)
+        if line[column - 1] == other and column - 1 > start:
+            wrong = stretch(number, column - 1, column)
+            yield Slip(
+                opened,
+                f"a quote is opened by {mark} and closed by {other}",
+                f"write {mark} at both ends",
+                (Rewrite(wrong, mark),),
+            )
+            yield from _without_quotes(opened, line[start + 1 : column - 1], Rewrite(wrong, ""))
+            continue
+        value = line[start + 1 : column]
+        if value not in ("true", "false"):
+            yield Slip(
+                opened,
+                "a quote is not closed",
+                "write the second quote",
+                (Rewrite(stretch(number, column, column), mark),),
+            )
+        yield from _without_quotes(opened, value)
 
 
 def _without_quotes(opened: Span, value: str, *more: Rewrite) -> Iterator[Slip]:
@@ -157,10 +119,11 @@ _ASSIGNMENT = re.compile(
 )
 
 
-def _assignment(lines: list[str], number: int) -> Slip | None:
+def assignments(lines: list[str], number: int) -> Iterator[Slip]:
+    """A variable or a flag that is written as elsewhere, under 'env' or 'args'."""
     found = _ASSIGNMENT.match(code(lines[number]))
     if found is None:
-        return None
+        return
     name = stretch(number, found.start("sign"), found.end("name"))
     is_switch = not code(lines[number])[found.end() :].strip()
     edits = (
@@ -169,12 +132,13 @@ def _assignment(lines: list[str], number: int) -> Slip | None:
     )
     value = "true" if is_switch else "VALUE"
     message = f"'{found['sign']}{found['name']}' is not how it is written in this file"
-    return Slip(name, message, f"write '{found['name']}: {value}'", edits)
+    yield Slip(name, message, f"write '{found['name']}: {value}'", edits)
 
 
-def _colons(lines: list[str], number: int) -> Iterator[Slip]:
+def colons(lines: list[str], number: int) -> Iterator[Slip]:
+    """A key without its colon, or with something other than a colon before its value."""
     line = lines[number]
-    if _assignment(lines, number):
+    if _ASSIGNMENT.match(code(line)):
         return
     pair, head = _PAIR.match(line), _HEAD.fullmatch(line)
     if pair and pair[2].strip(" ") != ":":
@@ -194,7 +158,8 @@ def _has_keys_below(lines: list[str], number: int) -> bool:
     return width(below) > width(lines[number]) and _PAIR.match(below) is not None
 
 
-def _texts(lines: list[str], number: int) -> Iterator[Slip]:
+def texts(lines: list[str], number: int) -> Iterator[Slip]:
+    """Unquoted text that contains a colon and a space."""
     line = code(lines[number])
     found = re.fullmatch(rf" *(?:- +)*{_KEY}: +([^'\"\[{{|>&*!%@`\s-][^\"]*)", line)
     if found and ": " in f"{found[1]} ":
@@ -229,7 +194,8 @@ def _colon(number: int, pair: re.Match[str], help_text: str) -> Slip:
     return Slip(key, "a key without ': ' after it", help_text, (between,), unsafe)
 
 
-def _brackets(lines: list[str], number: int) -> Iterator[Slip]:
+def brackets(lines: list[str], number: int) -> Iterator[Slip]:
+    """A bracket or brace that is not closed on its line, with every place where it could be."""
     line = code(lines[number])
     opened = _unclosed(line)
     if opened is None:
@@ -289,7 +255,8 @@ def _before(line: str, column: int) -> str:
     return f" before '{line[column:].split()[0][:12]}'" if line[column:].strip() else ""
 
 
-def _commas(lines: list[str], number: int) -> Iterator[Slip]:
+def commas(lines: list[str], number: int) -> Iterator[Slip]:
+    """A missing comma between two entries in brackets or braces."""
     line = code(lines[number])
     start = re.search(r"[\[{]", line)
     for blank in _BETWEEN.finditer(line, start.end()) if start else ():

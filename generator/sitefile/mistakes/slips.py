@@ -51,6 +51,25 @@ def content_above(lines: list[str], number: int) -> int | None:
     return next((n for n in range(number - 1, -1, -1) if is_content(lines[n])), None)
 
 
+def near(lines: list[str], at: int) -> list[int]:
+    """The line at which reading ended, and the one above that has content."""
+    above = content_above(lines, at)
+    return [at] if above is None else [at, above]
+
+
+def content(lines: list[str], at: int) -> list[int]:
+    """The nearest lines above that have content, and the line itself."""
+    return [n for n in range(at, -1, -1) if n == at or is_content(lines[n])][:_FAR]
+
+
+_FAR, _CLOSE = 12, 5
+
+
+def close(lines: list[str], at: int) -> list[int]:
+    """The nearest few of these."""
+    return content(lines, at)[:_CLOSE]
+
+
 def neighbours(lines: list[str], number: int) -> list[int]:
     """The numbers of the nearest lines above and below that have content."""
     above = content_above(lines, number)

@@ -3,13 +3,13 @@
 Where two edits explain the same faults, the first in the table is the cause.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from generator.diagnostics import Finding, Proposal
 from generator.records import record
 from generator.sitefile.mistakes import indentation, places, punctuation, values
 from generator.sitefile.mistakes.faults import Faults
-from generator.sitefile.mistakes.slips import Slip
+from generator.sitefile.mistakes.slips import Slip, close, near
 
 
 @record
@@ -27,11 +27,15 @@ class Mistake:
 
 @record
 class SlipOfText:
-    """A kind of slip that makes a text invalid YAML; `find` gets the line where reading ended."""
+    """A kind of slip that makes a text invalid YAML, by the lines where it may be.
+
+    `reach` tells them from the line where reading ended.
+    """
 
     name: str
     proposes: str
     find: Callable[[list[str], int], Iterator[Slip]]
+    reach: Callable[[list[str], int], Iterable[int]] = near
 
 
 TABLE: Sequence[Mistake] = (
@@ -60,20 +64,30 @@ TABLE: Sequence[Mistake] = (
     Mistake("another program's keys", "to remove them", places.of_another_program),
 )
 
+
+def _above(lines: list[str], at: int) -> Iterable[int]:
+    return range(at + 1)
+
+
+def _at(lines: list[str], at: int) -> Iterable[int]:
+    return (at,)
+
+
 SLIPS: Sequence[SlipOfText] = (
     SlipOfText("a variable or flag as in a shell", "a colon", punctuation.assignments),
     SlipOfText("a line in quotes", "the line without them", punctuation.quoted_lines),
-    SlipOfText("a section of TOML", "the section in YAML", punctuation.toml),
-    SlipOfText("a quote that is not closed", "the quote", punctuation.quotes),
+    SlipOfText("a section of TOML", "the section in YAML", punctuation.toml, _above),
+    SlipOfText("a quote that is not closed", "the quote", punctuation.quotes, _above),
     SlipOfText("a key without its colon", "the colon", punctuation.colons),
     SlipOfText("a text with ': ' in it", "quotes", punctuation.texts),
     SlipOfText("a bracket that is not closed", "the bracket", punctuation.brackets),
     SlipOfText("a comma that is missing", "the comma", punctuation.commas),
-    SlipOfText("tabs as indentation", "spaces", indentation.tabs),
-    SlipOfText("an entry without its dash, or the space after", "it", indentation.dashes),
-    SlipOfText("a dash before a key", "the key without it", indentation.needless_dash),
-    SlipOfText("a section without its key", "the key", indentation.missing_section),
-    SlipOfText("a line with a mark before it", "the line without it", indentation.marks),
-    SlipOfText("a line in the wrong column", "another column", indentation.columns),
+    SlipOfText("tabs as indentation", "spaces", indentation.tabs, _at),
+    SlipOfText("an entry without its dash, or the space after", "it", indentation.dashes, close),
+    SlipOfText("another sign for a dash", "the dash", indentation.bullets, close),
+    SlipOfText("a dash before a key", "the key without it", indentation.needless_dash, close),
+    SlipOfText("a section without its key", "the key", indentation.missing_section, _at),
+    SlipOfText("a line with a mark before it", "the line without it", indentation.marks, close),
+    SlipOfText("a line in the wrong column", "another column", indentation.columns, _at),
     SlipOfText("another language's line", "a comment of it", punctuation.strangers),
 )
