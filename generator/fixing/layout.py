@@ -73,7 +73,8 @@ class Step:
 
 def places(text: str) -> Place:
     """The root of a text that is valid YAML."""
-    events = [event for event in yaml.parse(text, Loader=NodeLoader) if _is_node(event)]
+    kinds = yaml.NodeEvent | yaml.CollectionEndEvent
+    events = [event for event in yaml.parse(text, Loader=NodeLoader) if isinstance(event, kinds)]
     repeated = {str(event.anchor) for event in events if isinstance(event, yaml.AliasEvent)}
     return _Reader(iter(events), repeated, text.split("\n")).place()
 
@@ -100,10 +101,6 @@ def steps(root: Place, path: KeyPath, again: bool = False) -> list[Step]:
 
 def _is(place: Place, index: int, entry: Entry, part: str | int) -> bool:
     return index == part if place.is_list else entry.key is not None and entry.name == part
-
-
-def _is_node(event: yaml.Event) -> bool:
-    return isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent)
 
 
 class _Reader:

@@ -120,12 +120,9 @@ def _goes_on(root: Any, line: int) -> bool:
             if not node.style and start < line <= end:
                 return True
         elif start <= line <= end:
-            waiting += [part for child in node.value for part in _parts(child)]
+            pairs = isinstance(node, yaml.MappingNode)
+            waiting += [part for pair in node.value for part in pair] if pairs else node.value
     return False
-
-
-def _parts(child: Any) -> tuple[yaml.Node, ...]:
-    return child if isinstance(child, tuple) else (child,)
 
 
 def _next_slip(document: Document, slip: Slip, at: int) -> _Mended | None:

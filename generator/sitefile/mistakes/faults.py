@@ -84,7 +84,8 @@ class Faults:
         if after is None:
             return frozenset()
         # What is wrong in the value itself is another matter.
-        inside = [_target(one) for one in edit if isinstance(one, Rename | Add)]
+        inside = [(*one.path[:-1], one.key) for one in edit if isinstance(one, Rename)]
+        inside += [one.path for one in edit if isinstance(one, Add)]
         after = [f for f in after if not any(f.path[: len(own)] == own for own in inside)]
         was, now = Counter(f.key for f in self.all), Counter(f.key for f in after)
         gone, new = was - now, now - was
@@ -130,11 +131,6 @@ def _pairs(node: Any) -> Iterator[tuple[str | int, Any]]:
         yield from ((key.value, value) for key, value in node.value)
     elif isinstance(node, yaml.SequenceNode):
         yield from enumerate(node.value)
-
-
-def _target(edit: Rename | Add) -> KeyPath:
-    """The path of a value after a renaming, or of a value that is added."""
-    return edit.path if isinstance(edit, Add) else (*edit.path[:-1], edit.key)
 
 
 def _section(edit: Any) -> str:

@@ -112,13 +112,9 @@ def needless_dash(lines: list[str], number: int) -> Iterator[Slip]:
 def _list_lines(lines: list[str], number: int) -> Iterator[int]:
     """The nearest lines above and below that begin a list entry."""
     for numbers in (range(number - 1, -1, -1), range(number + 1, len(lines))):
-        found = next((n for n in numbers if _begins_entry(lines[n])), None)
+        found = next((n for n in numbers if lines[n].lstrip(" ").startswith("- ")), None)
         if found is not None:
             yield found
-
-
-def _begins_entry(line: str) -> bool:
-    return line.lstrip(" ").startswith("- ")
 
 
 def missing_section(lines: list[str], at: int) -> Iterator[Slip]:

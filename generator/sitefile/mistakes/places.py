@@ -219,10 +219,9 @@ def outdented(faults: Faults) -> Found:
         keys = list(here) if isinstance(here, dict) else []
         known = _entry_keys(fault.path)
         at = keys.index(head) + 1 if head in keys else len(keys)
-        own = [
-            key for key in keys[at:] if _plain(key) in known or _belongs(key, fault.path, faults)
-        ]
-        own = [key for key in own if (*around, key) in faults.strays]
+        own = [key for key in keys[at:] if (*around, key) in faults.strays]
+        # A dash may have no space after it.
+        own = [k for k in own if k.removeprefix("-") in known or _belongs(k, fault.path, faults)]
         if not own or keys[at] != own[0]:
             continue
         places = [faults.document.locate((*around, key), at_key=True) for key in own]
@@ -239,11 +238,6 @@ def outdented(faults: Faults) -> Found:
             message, text = "a '-' without a space after it", "write '- ' before every entry"
         finding = _finding("SG101", message, text, fault.path, span=spans[0], proposals=(edits,))
         yield finding, edits
-
-
-def _plain(key: str) -> str:
-    """The key, without a dash that has no space after it."""
-    return key.removeprefix("-")
 
 
 def _indented(lines: list[str], number: int) -> Rewrite:
@@ -353,14 +347,12 @@ def _lacks(faults: Faults, section: str, key: str, is_twice: bool) -> bool:
     if not isinstance(own, dict) or key in own:
         return False
     known = _entry_keys((section,))
-    rivals = [name for name, its in known.items() if key in _listed(its.get("excludes"))]
+    rivals = [
+        name for name, its in known.items() if key in types_of({"type": its.get("excludes", ())})
+    ]
     # One of those that exclude each other is needed.
     is_needed = bool(rivals) and not any(rival in own for rival in rivals)
     return is_needed or (is_twice and not rivals)
-
-
-def _listed(names: Any) -> list[str]:
-    return [names] if isinstance(names, str) else list(names or ())
 
 
 def of_the_engine(faults: Faults) -> Found:
@@ -515,7 +507,8 @@ def of_another_program(faults: Faults) -> Found:
     run: list[KeyPath] = []
     for key in (*faults.data, None):
         fault = unknown.get(key or "")
-        if fault and not finding_of(fault, faults).proposals and not _is_of_the_engine(key, faults):
+        is_ours = _flag(str(key), (), faults) or _is_variable(str(key), ())
+        if fault and not is_ours and not finding_of(fault, faults).proposals:
             run.append(fault.path)
             continue
         if len(run) > 1:
@@ -524,10 +517,6 @@ def of_another_program(faults: Faults) -> Found:
             text = "remove them, or write what they say under the keys of a site"
             yield _finding("SG101", message, text, run[0]), tuple(map(Remove, run))
         run = []
-
-
-def _is_of_the_engine(key: Any, faults: Faults) -> bool:
-    return bool(_flag(str(key), (), faults)) or _is_variable(str(key), ())
 
 
 def one_by_one(faults: Faults) -> Found:

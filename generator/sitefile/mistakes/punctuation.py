@@ -47,14 +47,14 @@ def toml(lines: list[str], number: int) -> Iterator[Slip]:
 
 
 # What begins a comment elsewhere, and what ends it.
-_OTHER_COMMENT = re.compile(r" *(//|;|--|/\*|<!--|%|(?i:rem)(?= ))(.*?)(\*/|-->|) *")
+_OTHER_COMMENT = re.compile(r" *(//|;|--|/\*|<!--|%|(?i:rem)(?= ))(.*?)(\*/|-->|)")
 
 
 def strangers(lines: list[str], number: int) -> Iterator[Slip]:
     """A line that is neither a key nor an entry: another language's comment, or a command."""
     line, begin = lines[number], width(lines[number])
     place = stretch(number, begin, len(line))
-    if found := _OTHER_COMMENT.fullmatch(line):
+    if found := _OTHER_COMMENT.fullmatch(line.rstrip()):
         edits = tuple(
             Rewrite(stretch(number, *found.span(part)), sign)
             for part, sign in ((1, "#" if found[2][:1] == " " else "# "), (3, ""))
@@ -165,25 +165,18 @@ def texts(lines: list[str], number: int) -> Iterator[Slip]:
     if found and ": " in f"{found[1]} ":
         start, end = found.start(1), found.end(1)
         text = stretch(number, start, end)
-        if pair := re.search(rf"(?: +and| *[,;|/])? *(?<![\w.-])(?={_KEY}: )", found[1]):
+        if pair := re.search(rf"(?<! )(?: +and| *[,;|/])? *(?<![\w.-])(?={_KEY}: )", found[1]):
             place = stretch(number, start + pair.start(), start + pair.end())
-            yield Slip(
-                place,
-                "two lines that are one",
-                f"write '{found[1][pair.end() :]}' on a line of its own",
-                (Rewrite(place, f"\n{' ' * _column(line)}"),),
-            )
+            column = len(line) - len(line.lstrip(" -"))
+            text_alone = f"write '{found[1][pair.end() :]}' on a line of its own"
+            edits = (Rewrite(place, f"\n{' ' * column}"),)
+            yield Slip(place, "two lines that are one", text_alone, edits)
         yield Slip(
             text,
             "a text with ': ' in it needs quotes",
             "write the text in quotes",
             (Rewrite(text, f'"{found[1]}"'),),
         )
-
-
-def _column(line: str) -> int:
-    """The column of a line's key, behind its dash."""
-    return len(line) - len(line.lstrip(" -"))
 
 
 def _colon(number: int, pair: re.Match[str], help_text: str) -> Slip:

@@ -86,7 +86,8 @@ def entry_without_dash(faults: Faults) -> Found:
             continue
         key = next(iter(value))
         span = faults.document.locate((*path, key), at_key=True)
-        if span is None or span.column < _DASH or not _is_first(faults.document, span):
+        before = _line(faults.document, span)[: span.column] if span else ""
+        if span is None or span.column < _DASH or before.strip():
             continue
         again = [f.span for f in faults.twice if f.path == (*path, key) and f.span]
         dashes = tuple(
@@ -106,10 +107,6 @@ def entry_without_dash(faults: Faults) -> Found:
 
 
 _DASH = len("- ")
-
-
-def _is_first(document: Document, span: Span) -> bool:
-    return not _line(document, span)[: span.column].strip()
 
 
 def _line(document: Document, span: Span) -> str:
