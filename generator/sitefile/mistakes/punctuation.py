@@ -108,7 +108,7 @@ def _without_quotes(opened: Span, value: str, *more: Rewrite) -> Iterator[Slip]:
 def _length(line: str, start: int) -> int:
     """Where a value that begins at a column ends: at a comma or bracket, or at a comment."""
     in_flow = re.search(r"[\[{]", line[:start])
-    end = re.search(r"[,\]}]|\s#|$" if in_flow else r"\s+#|\s*$", line[start:])
+    end = re.search(r"[,\]}]|\s#|$" if in_flow else r"(?<!\s)(?:\s+#|\s*$)", line[start:])
     return end.start() if end else 0
 
 
