@@ -20,7 +20,7 @@ function exposed(r) {
   const key = keyOf(r), own = ['authorization', 'x-api-key'];
   const args = (r.variables.args || '').replace(/%([2-7][0-9a-f])/gi, (_, code) => String.fromCharCode(parseInt(code, 16)));
   return args.indexOf(key) >= 0 || r.uri.indexOf(key) >= 0 ||
-    r.rawHeadersIn.some((header) => own.indexOf(header[0].toLowerCase()) < 0 && header[1].indexOf(key) >= 0);
+    r.rawHeadersIn.some((header) => header[1].indexOf(key) >= 0 && own.indexOf(header[0].toLowerCase()) < 0);
 }
 
 // Whether a client may ask for a model.

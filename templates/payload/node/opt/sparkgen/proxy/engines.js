@@ -7,6 +7,8 @@ import routes from 'routes.js';
 const crypto = require('crypto');
 const fs = require('fs');
 
+// What each said last: a list of models, '' if it is out.
+const said = ngx.shared.engines;
 const DRAINED = '/run/sparkgen-proxy/nginx/drained';
 // An engine that let a request wait until its limit is avoided for a minute.
 const AVOIDED = 60000;
@@ -15,24 +17,27 @@ function named(name) {
   return routes.engines.find((engine) => engine.name === name);
 }
 
-// What an engine said last: {ready, models}. One that was not asked yet is taken to be ready if it is always loaded.
-function state(engine) {
-  const said = ngx.shared.engines.get(engine.name);
-  return said ? JSON.parse(said) : { ready: !engine.turns.length, models: [] };
+// Whether an engine answers. One that was not asked yet is taken to, if it is always loaded.
+function isReady(engine) {
+  const listed = said.get(engine.name);
+  return listed === undefined ? !engine.turns.length : listed !== '';
+}
+
+// The models that it lists, while it is ready.
+function models(engine) {
+  return JSON.parse(said.get(engine.name) || '[]');
 }
 
 // The engines that serve a name, whether or not they are ready; an engine also serves what it lists, such as adapters.
 function serving(name) {
   const own = routes.engines.filter((engine) => engine.serves.indexOf(name) >= 0);
-  return own.length ? own : routes.engines.filter((engine) => {
-    const said = state(engine);
-    return said.ready && said.models.some((model) => model.id === name);
-  });
+  return own.length ? own : routes.engines.filter((engine) => models(engine).some((model) => model.id === name));
 }
 
 // Each line of the list is an engine and the node's uptime until which it is drained, should nobody end that.
 function isDrained(engine) {
-  return (ngx.shared.engines.get(' drained') || '').split('\n').some((line) => {
+  const list = said.get(' drained');
+  return Boolean(list) && list.split('\n').some((line) => {
     const words = line.split(' ');
     return words[0] === engine.name && Number(words[1]) > Number(fs.readFileSync('/proc/uptime', 'utf8').split(' ')[0]);
   });
@@ -40,18 +45,17 @@ function isDrained(engine) {
 
 // The engine for a request, or the reason why there is none: {engine} or {reason, others}.
 function choose(engines, tried, head) {
-  const ready = engines.filter((engine) => tried.indexOf(engine.name) < 0 && state(engine).ready);
+  const ready = engines.filter((engine) => tried.indexOf(engine.name) < 0 && isReady(engine));
   if (!ready.length) {
-    const others = engines.map((engine) => engine.turns.map(named).filter((other) => state(other).ready)[0]);
+    const others = engines.map((engine) => engine.turns.map(named).filter(isReady)[0]);
     return others.every((other) => other) ? { reason: 'unloaded', others } : { reason: 'silent' };
   }
   const free = ready.filter((engine) => !isDrained(engine));
   if (!free.length) {
     return { reason: 'drained' };
   }
-  const lively = free.filter((engine) => !ngx.shared.engines.get(' avoided ' + engine.name));
-  const open = (lively.length ? lively : free).map((engine) => ({ engine, running: counts.running({ engine: engine.name }) }))
-    .filter((each) => each.running < each.engine.most);
+  const lively = free.filter((engine) => !said.get(' avoided ' + engine.name));
+  const open = (lively.length ? lively : free).filter((engine) => counts.running('engine', engine.name) < engine.most);
   if (!open.length) {
     return { reason: 'busy' };
   }
@@ -59,32 +63,30 @@ function choose(engines, tried, head) {
 }
 
 function least(open) {
-  const fewest = Math.min.apply(null, open.map((each) => each.running));
-  const best = open.filter((each) => each.running === fewest);
-  return best[Math.floor(Math.random() * best.length)].engine;
+  const running = open.map((engine) => counts.running('engine', engine.name));
+  const fewest = Math.min.apply(null, running);
+  const best = open.filter((_, at) => running[at] === fewest);
+  return best[Math.floor(Math.random() * best.length)];
 }
 
 // The same engine for the same beginning, and of the remaining ones if that is gone (rendezvous hashing).
 function cached(open, head) {
-  const weights = open.map((each) => ({
-    engine: each.engine,
-    weight: crypto.createHash('md5').update(each.engine.name).update(head).digest('hex'),
-  }));
-  return weights.reduce((best, each) => each.weight > best.weight ? each : best).engine;
+  const weights = open.map((engine) => crypto.createHash('md5').update(engine.name).update(head).digest('hex'));
+  return open[weights.indexOf(weights.slice().sort().pop())];
 }
 
 function out(name) {
-  ngx.shared.engines.set(name, '{"ready": false, "models": []}');
+  said.set(name, '');
 }
 
 function avoid(name) {
-  ngx.shared.engines.set(' avoided ' + name, '1', AVOIDED);
+  said.set(' avoided ' + name, '1', AVOIDED);
 }
 
 // Whether an engine answers everything that it is asked; of those that take turns, whether it has its own model.
 async function ask(engine) {
   const headers = engine_keys[engine.name] ? { Authorization: engine_keys[engine.name] } : {};
-  let models = [];
+  let listed = [];
   try {
     for (let index = 0; index < engine.asked.length; index++) {
       const answer = await ngx.fetch(engine.url + engine.asked[index], { headers });
@@ -92,18 +94,19 @@ async function ask(engine) {
         return out(engine.name);
       }
       if (engine.asked[index] === '/v1/models') {
-        models = (await answer.json()).data;
+        const body = await answer.json();
+        listed = body.data || [];
       }
     }
-    const ready = !engine.turns.length || models.some((model) => engine.serves.indexOf(model.id) >= 0);
-    ngx.shared.engines.set(engine.name, JSON.stringify({ ready, models }));
+    const own = listed.some((model) => engine.serves.indexOf(model.id) >= 0);
+    said.set(engine.name, own || !engine.turns.length ? JSON.stringify(listed) : '');
   } catch (e) {
     out(engine.name);
   }
 }
 
 function known(engine) {
-  return ngx.shared.engines.get(engine.name) !== undefined && state(engine).ready;
+  return Boolean(said.get(engine.name));
 }
 
 // Called every few seconds for those that are ready, and every second for the others.
@@ -113,8 +116,8 @@ async function askReady() {
 
 async function askOthers() {
   counts.forget();
-  ngx.shared.engines.set(' drained', fs.existsSync(DRAINED) ? fs.readFileSync(DRAINED, 'utf8') : '');
+  said.set(' drained', fs.existsSync(DRAINED) ? fs.readFileSync(DRAINED, 'utf8') : '');
   await Promise.all(routes.engines.filter((engine) => !known(engine)).map(ask));
 }
 
-export default { named, state, serving, isDrained, choose, out, avoid, askReady, askOthers };
+export default { named, isReady, models, serving, isDrained, choose, out, avoid, askReady, askOthers };

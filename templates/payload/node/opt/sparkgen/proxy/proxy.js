@@ -59,14 +59,14 @@ function route(r) {
   if (!clients.may(caller, model)) {
     return refuse(r, 403, 'model_not_allowed', `The key is not for '${model}', but for ${names(caller)}.`);
   }
-  if (caller.concurrent && counts.running({ client: caller.name }) >= caller.concurrent) {
+  if (caller.concurrent && counts.running('client', caller.name) >= caller.concurrent) {
     return refuse(r, 429, 'too_many', `The key is for ${caller.concurrent} requests at once.`, 1);
   }
   r.variables.model = model;
   r.variables.ways = found.map((engine) => engine.name).join(' ');
   r.variables.streams = asked.stream === true ? '-stream' : '';
   r.variables.head = asked.head ? require('crypto').createHash('md5').update(asked.head).digest('hex') : '';
-  counts.change({ client: caller.name }, 1);
+  counts.change('client', caller.name, 1);
   pass(r);
 }
 
@@ -79,7 +79,7 @@ function pass(r) {
   }
   r.variables.engine = chosen.engine.name;
   r.variables.authorization = engine_keys[chosen.engine.name] || '';
-  counts.change({ engine: chosen.engine.name }, 1);
+  counts.change('engine', chosen.engine.name, 1);
   r.internalRedirect(`@${chosen.engine.name}${r.variables.streams}`);
 }
 
@@ -105,7 +105,7 @@ function failed(r) {
   const name = r.variables.engine;
   if (r.variables.upstream_bytes_sent.split(/[:,] /).pop().trim() === '0') {
     engines.out(name);
-    counts.change({ engine: name }, -1);
+    counts.change('engine', name, -1);
     r.variables.engine = '';
     r.variables.tried += ' ' + name;
     return pass(r);
@@ -136,10 +136,10 @@ function first(r, data, flags) {
 function ended(r) {
   const engine = r.variables.engine, model = r.variables.model;
   if (model) {
-    counts.change({ client: r.variables.client }, -1);
+    counts.change('client', r.variables.client, -1);
   }
   if (engine) {
-    counts.change({ engine }, -1);
+    counts.change('engine', engine, -1);
   }
   if (r.variables.kind === 'listed') {
     const first = r.variables.first ? Number(r.variables.first) : undefined;
@@ -159,12 +159,12 @@ function list(r, caller) {
   if (!routes.by_name) {
     r.variables.ways = routes.engines[0].name;
     r.variables.model = routes.engines[0].serves[0];
-    counts.change({ client: caller.name }, 1);
+    counts.change('client', caller.name, 1);
     return pass(r);
   }
   const data = [];
   const add = (id, engine, said) => {
-    const loaded = engines.state(engine).ready, old = data.find((model) => model.id === id);
+    const loaded = engines.isReady(engine), old = data.find((model) => model.id === id);
     if (!clients.may(caller, engine.serves.indexOf(id) >= 0 ? id : engine.serves[0])) {
       return;
     }
@@ -175,11 +175,9 @@ function list(r, caller) {
     }
   };
   routes.engines.forEach((engine) => {
-    const said = engines.state(engine).models;
+    const said = engines.models(engine);
     engine.serves.forEach((id) => add(id, engine, said.find((model) => model.id === id)));
-    if (engines.state(engine).ready) {
-      said.forEach((model) => add(model.id, engine, model));
-    }
+    said.forEach((model) => add(model.id, engine, model));
   });
   const id = r.uri.slice('/v1/models/'.length), one = data.find((model) => model.id === id);
   if (id && !one) {
@@ -192,7 +190,7 @@ function list(r, caller) {
 // For Prometheus, and for proxy.sh.
 function metrics(r) {
   const own = routes.engines.map((engine) =>
-    `sparkgen_proxy_up{engine="${engine.name}"} ${Number(engines.state(engine).ready)}\n` +
+    `sparkgen_proxy_up{engine="${engine.name}"} ${Number(engines.isReady(engine))}\n` +
     `sparkgen_proxy_drained{engine="${engine.name}"} ${Number(engines.isDrained(engine))}\n`);
   r.headersOut['Content-Type'] = 'text/plain; version=0.0.4';
   r.return(200, own.join('') + counts.samples());
