@@ -1,13 +1,16 @@
-"""The gateway beside plain nginx: `PYTHONPATH=.:tests python tests/gateway_comparison.py`.
+"""The gateway beside others: `PYTHONPATH=.:tests python tests/gateway_comparison.py`.
 
-Plain nginx has the same engines as an upstream with `least_conn`, no keys and no njs. Both are
-asked in turns: streams for the CPU time of a chunk, single requests for the time to the first
-token, 1,000 streams at once, and many small requests, after which the memory of the workers is
-read.
+Plain nginx has the same engines as an upstream with `least_conn`, no keys and no njs. With
+`--litellm ENVIRONMENT`, in which `litellm[proxy]` is installed, the gateway of release 0.2.0 takes
+part, nginx before LiteLLM, with the files of its bundle. All are asked in turns: streams for the
+CPU time of a chunk, single requests for the time to the first token, 1,000 streams at once, and
+many small requests, after which the memory of the processes is read.
 """
 
+import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -20,18 +23,26 @@ import gateway_node
 from bundles import BUILT
 from gateway_node import PROXY, Node, started
 from proxied import entering
+from releases import bundles
 from waiting import until
 
-PLAIN_PORT = 8089
+PLAIN_PORT, FORMER_PORT = 8089, 8090
 ROUNDS, STREAMS, CHUNKS = 5, 40, 250
 MANY = 1000
 REQUESTS = 100_000
+# LiteLLM would need an hour for as many.
+FEWER_REQUESTS = 2000
+MASTER_KEY = "sk-master-of-the-comparison"
 
 # Answers with as many chunks as the prompt says, every 20 ms.
 ENGINE = """\
 import asyncio, json, re, sys
 ADDRESS, PORT, NAME = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-PART = b'data: {"choices": [{"delta": {"content": "word "}}], "model": "assistant"}\\n\\n'
+ABOUT = b'"id": "x", "created": 1, "model": "assistant", "object": "chat.completion'
+DELTA = b'{"index": 0, "delta": {"content": "word "}}'
+MESSAGE = b'{"index": 0, "message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"}'
+PART = b'data: {%s.chunk", "choices": [%s]}\\n\\n' % (ABOUT, DELTA)
+WHOLE = b'{%s", "choices": [%s]}' % (ABOUT, MESSAGE)
 async def answer(reader, writer):
     head = await reader.readuntil(b"\\r\\n\\r\\n")
     size = re.search(rb"(?i)content-length: (\\d+)", head)
@@ -39,7 +50,7 @@ async def answer(reader, writer):
     if head.startswith(b"GET"):
         text = json.dumps({"data": [{"id": NAME}]}).encode()
     else:
-        text = b'{"choices": []}'
+        text = WHOLE
     chunks = re.search(rb'"chunks": (\\d+)', body)
     if not chunks:
         writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n%s" % (len(text), text))
@@ -83,8 +94,8 @@ async def ask():
     end = data
     while data:
         data = await reader.read(65536)
-        end = (end + data)[-64:]
-    is_whole = end.endswith(b"0\\r\\n\\r\\n") if chunks else b"choices" in end
+        end = (end + data)[-512:]
+    is_whole = end.endswith(b"0\\r\\n\\r\\n") if chunks else b"finish_reason" in end
     whole += head.startswith(b"HTTP/1.1 200") and is_whole
     writer.close()
 async def client():
@@ -103,26 +114,29 @@ print(json.dumps({"whole": whole, "first": statistics.median(first), "seconds": 
 
 @dataclass
 class Server:
-    """An nginx, and where it listens."""
+    """An nginx, where it listens, and the other processes that it needs."""
 
     node: Node
     process: "subprocess.Popen[bytes]"
     port: int
+    requests: int = REQUESTS
+    others: tuple[int, ...] = ()
 
     @property
     def workers(self) -> list[str]:
         pid = self.process.pid
-        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        own = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [*own, *map(str, self.others)]
 
     @property
     def cpu(self) -> float:
-        """Seconds of CPU time of the workers."""
+        """Seconds of CPU time of the workers and the others."""
         stats = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2] for pid in self.workers)
         return sum(sum(map(int, stat.split()[11:13])) for stat in stats) / 100
 
     @property
     def memory(self) -> float:
-        """MB that the workers have in memory."""
+        """MB that they have in memory."""
         texts = (Path(f"/proc/{pid}/status").read_text() for pid in self.workers)
         return sum(int(text.partition("VmRSS:")[2].split()[0]) for text in texts) / 1024
 
@@ -163,15 +177,67 @@ http {{
     return Server(node, process, PLAIN_PORT)
 
 
+def former(node: Node, environment: Path) -> Server:
+    """The gateway of the last release, whose files get the addresses and keys of this node."""
+    files, _ = bundles("0.2.0")["three-models"]
+    config, proxy, hooks = (
+        files[f"spark3/opt/sparkgen/{name}"][0].decode()
+        for name in ("litellm.yaml", "proxy.conf", "gateway_hooks.py")
+    )
+    route = config[config.index("  - model_name") : config.index('  - model_name: "embed"')]
+    routes = ""
+    for group in ("chat", "chat-b"):
+        own = re.sub(r"(api_base: ).*", rf'\1"{gateway_node.ROUTES[group].url}/v1"', route)
+        own = own.replace('"chat"', '"assistant"').replace("/chat", "/assistant")
+        routes += own.replace("id: chat", f"id: {group}")
+    key = "secret-vllm_api_key"
+    routes = routes.replace("      timeout:", f"      api_key: {key}\n      timeout:")
+    start, end = config.index("  - model_name"), config.index("router_settings")
+    address = PROXY.url.removeprefix("http://").partition(":")[0]
+    written = {
+        "litellm.yaml": config[:start] + routes + config[end:],
+        "gateway_hooks.py": hooks,
+        "proxy.conf": proxy.replace("10.0.0.13:8088", f"{address}:{FORMER_PORT}")
+        .replace("/tmp/", "/tmp/former-")
+        .replace("/run/sparkgen-proxy/nginx/", "/run/former-"),
+    }
+    enter = entering(node.holder)
+    folders = {"proxy.conf": "/run/former.conf"}
+    for name, text in written.items():
+        file = folders.get(name, f"/run/litellm/{name}")
+        node.run("mkdir", "-p", "/run/litellm")
+        subprocess.run([*enter, "tee", file], input=text.encode(), capture_output=True)
+    node.run("sh", "-c", f'echo "\\"Bearer {node.key}|\\" alice;" >/run/former-clients')
+    line = f'proxy_set_header Authorization "Bearer {MASTER_KEY}";'
+    node.run("sh", "-c", f"echo '{line}' >/run/former-engine")
+    variables = [
+        f"LITELLM_MASTER_KEY={MASTER_KEY}",
+        *("HOME=/tmp", "LITELLM_LOCAL_MODEL_COST_MAP=True", "LITELLM_TELEMETRY=False"),
+        *("DISABLE_AIOHTTP_TRANSPORT=True", "DISABLE_ADMIN_UI=True", "NO_DOCS=True"),
+    ]
+    program = (str(environment / "bin/python"), str(environment / "bin/litellm"))
+    options = ("--host", "127.0.0.1", "--port", "4000", "--config", "/run/litellm/litellm.yaml")
+    litellm = node.start("litellm", "env", *variables, *program, *options)
+    argv = ("/run/nginx/nginx", "-c", "/run/former.conf", "-g", "daemon off; user root;")
+    process = node.start("former", *argv)
+    node.stack.callback(process.wait)
+    node.stack.callback(process.terminate)
+    until(lambda: node.answers(f"http://{address}:{FORMER_PORT}/health"), interval=1)
+    return Server(node, process, FORMER_PORT, FEWER_REQUESTS, (litellm.pid,))
+
+
 def main() -> None:
-    """Print the figures of both."""
+    """Print the figures of all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--litellm", type=Path, metavar="ENVIRONMENT")
+    environment = parser.parse_args().litellm
     gateway_node.ENGINE = ENGINE
     with TemporaryDirectory() as folder:
         os.environ[BUILT] = folder
-        compare(Path(folder))
+        compare(Path(folder), environment)
 
 
-def compare(folder: Path) -> None:
+def compare(folder: Path, environment: Path | None) -> None:
     """The same, with a folder for the node."""
     (folder / "node").mkdir()
     with started(folder / "node") as node:
@@ -180,30 +246,29 @@ def compare(folder: Path) -> None:
             "plain": plain(node),
             "gateway": Server(node, node.nginx, int(PROXY.url.rpartition(":")[2])),
         }
+        if environment:
+            servers["0.2.0"] = former(node, environment)
         cpu: dict[str, list[float]] = {name: [] for name in servers}
         first: dict[str, list[float]] = {name: [] for name in servers}
         for _ in range(ROUNDS):
             for name, server in servers.items():
                 found = server.ask(STREAMS, STREAMS, CHUNKS)
-                assert found["whole"] == STREAMS, found
+                assert found["whole"] == STREAMS or name == "0.2.0", found
                 cpu[name].append(found["cpu"] / STREAMS / CHUNKS * 1000)
                 first[name].append(server.ask(200, 1, 1)["first"] * 1000)
-        ratio = statistics.median(b / a for a, b in zip(cpu["plain"], cpu["gateway"], strict=True))
         for name, server in servers.items():
-            print(f"{name}: {statistics.median(cpu[name]):.4f} ms of CPU time a chunk")
+            own = zip(cpu["plain"], cpu[name], strict=True)
+            ratio = statistics.median(other / plain for plain, other in own)
+            print(f"{name}: {statistics.median(cpu[name]):.4f} ms of CPU time a chunk, {ratio:.2f}")
             print(f"{name}: {statistics.median(first[name]):.2f} ms to the first token, alone")
             found = server.ask(MANY, MANY, 50)
-            print(f"{name}: {found['whole']} of {MANY} streams at once are whole")
-        print(f"ratio of CPU time, median of {ROUNDS}: {ratio:.2f}")
+            print(f"{name}: {found['whole']} of {MANY} streams at once, {server.memory:.0f} MB")
         for name, server in servers.items():
-            before = server.memory
             for part in range(5):
-                found = server.ask(REQUESTS // 5, 32, 0)
-                rate = found["whole"] / found["seconds"]
-                print(
-                    f"{name}: {(part + 1) * REQUESTS // 5} requests, {found['whole']} whole, "
-                    f"{rate:.0f}/s, {before:.0f} -> {server.memory:.0f} MB"
-                )
+                found = server.ask(server.requests // 5, 32, 0)
+                rate, done = found["whole"] / found["seconds"], (part + 1) * server.requests // 5
+                memory = f"{server.memory:.0f} MB"
+                print(f"{name}: {done} requests, {found['whole']} whole, {rate:.0f}/s, {memory}")
 
 
 if __name__ == "__main__":
