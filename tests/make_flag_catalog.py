@@ -5,6 +5,7 @@ r"""Adds a version to a flag catalog, `schemas/engines/PROGRAM.tsv`, from an eng
         --parser vllm.entrypoints.common.cli_args:make_arg_parser --like 0.33.0 \
         --values tool-call-parser=tool_parsers/__init__.py:_TOOL_PARSERS_TO_REGISTER \
         --variables VLLM_ --all-variables --variables-of envs.py \
+        --readers vllm.envs:environment_variables \
         --underscores --dotted --output schemas/engines/vllm.tsv
 
 The parser is a click command, an argparse parser, or a function that returns an argparse parser,
@@ -14,7 +15,8 @@ every name and do nothing, except for modules that are meant to be `--absent`. M
 that can't be loaded without a GPU are replaced likewise if they are named with `--replaced`.
 Libraries that the parser is built with, such as pydantic, must be installed. Values that the engine
 itself checks later are the keys, members or words of the object that `--values` names. Variables
-are the names in the package's code that have the given prefix.
+are the names in the package's code that have the given prefix; `--readers` names the mapping of
+functions that read them, which tell their types.
 
 With an `--output` that ends with `.json`, it writes a description of that release alone, which
 `sparkgen catalog add` takes.
@@ -31,7 +33,7 @@ import json
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
@@ -163,7 +165,7 @@ def head_of(path: Path, command: str, source: str) -> str:
 
 
 def description(
-    program: str, version: str, abbreviations: bool, flags: Sequence[Flag], names: Iterable[str]
+    program: str, version: str, abbreviations: bool, flags: Sequence[Flag], kinds: Mapping[str, str]
 ) -> str:
     """What `launch.sh --describe-engine` would write for this release, as far as a wheel has it."""
     made = {
@@ -171,7 +173,7 @@ def description(
         "version": version,
         "abbreviations": abbreviations,
         "flags": [{name: getattr(flag, name) for name in Flag.__match_args__} for flag in flags],
-        "variables": dict.fromkeys(sorted(names), ""),
+        "variables": kinds,
         "registries": {},
     }
     return json.dumps(made, indent=1) + "\n"
@@ -193,6 +195,7 @@ def description(
 @click.option("--iec", is_flag=True, help="Sizes have the suffixes k, Ki, M, Mi.")
 @click.option("--variables", "prefix", default="", help="The prefix of its variables.")
 @click.option("--variables-of", "modules", default="**/*.py", help="The files that have them.")
+@click.option("--readers", default="", metavar="MODULE:NAME", help="What reads them, by name.")
 @click.option("--all-variables", is_flag=True, help="The program reads no others with the prefix.")
 @click.option("--output", required=True, type=click.Path(path_type=Path), help="The catalog.")
 def make(
@@ -211,6 +214,7 @@ def make(
     iec: bool,
     prefix: str,
     modules: str,
+    readers: str,
     all_variables: bool,
     output: Path,
 ) -> None:
@@ -220,9 +224,13 @@ def make(
         parser = parser_of(target)
         flags = with_values(flags_of(parser), values, package)
         names = describe.variables_of(package.parent.glob(f"{package.name}/{modules}"), prefix)
+        table, _ = loaded(readers, folder, absent) if readers else ({}, None)
+        kinds = describe.kinds_of({name: table[name] for name in names & {*table}})
     abbreviations = isinstance(parser, argparse.ArgumentParser) and parser.allow_abbrev
     if output.suffix == ".json":
-        output.write_text(description(program, version, abbreviations, flags, names))
+        every_kind = {name: kinds.get(name, "") for name in sorted(names)}
+        text = description(program, version, abbreviations, flags, every_kind)
+        output.write_text(text)
         return
     earlier = earlier_catalogs(program, output)
     if like:
