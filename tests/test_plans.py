@@ -154,6 +154,7 @@ KINDS: Mapping[str, Kind] = {
     "a management address": Kind(RING, replaced(("10.0.0.2/24", "10.0.0.42/24"))),
     "the login": Kind(PAIR, replaced(("name: lab\n", "name: lab\nuser: ops\n"))),
     "the site is renamed": Kind(PAIR, replaced(("name: lab\n", "name: rack\n"))),
+    "a site with a gateway is renamed": Kind(GATEWAY, replaced(("groups-gateway\n", "rack\n"))),
     "the served name": Kind(
         PAIR, replaced(("context_length", "served_name: assistant, context_length"))
     ),

@@ -14,18 +14,17 @@ def meaning(path: str, text: str) -> tuple[str, ...]:
     """The lines that have an effect; `path` is that on the node."""
     if path.endswith(_WHOLE) or path.startswith(_CARRIED):
         return (text,)
-    return _lines(text)
+    return _lines(text, "//" if path.endswith(".js") else "#")
 
 
 # Those that differ are compared again for each step.
 @lru_cache(maxsize=4096)
-def _lines(text: str) -> tuple[str, ...]:
-    return tuple(line for line in text.split("\n") if not _is_shown(line))
+def _lines(text: str, comment: str) -> tuple[str, ...]:
+    return tuple(line for line in text.split("\n") if not _is_shown(line.lstrip(), comment))
 
 
-def _is_shown(line: str) -> bool:
-    text = line.lstrip()
-    return text.startswith(("#", *_SHOWN)) and not text.startswith(_DIRECTIVES)
+def _is_shown(line: str, comment: str) -> bool:
+    return line.startswith((comment, *_SHOWN)) and not line.startswith(_DIRECTIVES)
 
 
 UNKNOWN = "-"
