@@ -76,7 +76,7 @@ def prepare(node: str, folder: Folder, has: frozenset[Need]) -> Action:
     def then(now: Cluster) -> Cluster:
         is_plugged = any(end.startswith(f"{node}:") for end in now.plugged)
         known = replace(fresh, is_checked=not is_plugged, is_measured=not is_plugged)
-        return _set(now, node, known)
+        return replace(now, nodes={**now.nodes, node: known})
 
     return Action((1,), title, node, (), then)
 
@@ -117,11 +117,13 @@ def bring(node: str, needs: Sequence[Need], title: str) -> Action:
         before.append(must.has(node, Need("image", needs[0].source)))
     elif kind in ("environment", "file"):
         before += (must.is_unused(node, need) for need in needs)
-
-    def then(now: Cluster) -> Cluster:
-        return _with(now, node, has=now.nodes[node].has | {*needs})
-
-    return Action((_PHASES.get(kind, 4), title), title, node, tuple(before), then)
+    return Action(
+        (_PHASES.get(kind, 4), title),
+        title,
+        node,
+        tuple(before),
+        lambda now: _with(now, node, has=now.nodes[node].has | {*needs}),
+    )
 
 
 def copy(node: str, folder: Folder, option: str, among: str) -> Action:
@@ -139,16 +141,12 @@ def set_up_switch(title: str) -> Action:
 def drain(node: str, engine: Engine, keeps: frozenset[str]) -> Action:
     """Have the proxy on a node send an engine no more requests."""
     group, spares = engine.group, (must.answer_elsewhere(engine, keeps),)
-
-    def then(now: Cluster) -> Cluster:
-        return replace(now, drained={**now.drained, group: DRAINED_SECONDS})
-
     return Action(
         (8,),
         f"/opt/sparkgen/proxy.sh drain {group}",
         node,
         (must.runs(node, PROXY),),
-        then,
+        lambda now: replace(now, drained={**now.drained, group: DRAINED_SECONDS}),
         DRAIN_SECONDS,
         spares,
         is_needless=lambda now: (
@@ -163,16 +161,12 @@ _STOPPED = "{} was drained, and has stopped"
 def undrain(node: str, engine: Engine) -> Action:
     """Have the proxy send it requests again."""
     group = engine.group
-
-    def then(now: Cluster) -> Cluster:
-        return replace(now, drained={g: s for g, s in now.drained.items() if g != group})
-
     return Action(
         (23,),
         f"/opt/sparkgen/proxy.sh undrain {group}",
         node,
         (must.runs(node, PROXY), must.serves(engine), must.is_prepared(_STOPPED.format(group))),
-        then,
+        lambda now: replace(now, drained={g: s for g, s in now.drained.items() if g != group}),
         0,
         is_needless=lambda now: group not in now.drained,
     )
@@ -229,7 +223,7 @@ def uninstall(node: str, opens: Sequence[Condition]) -> Action:
     """Take a bundle off a node; `opens` are the doors that open first if one closes here."""
 
     def then(now: Cluster) -> Cluster:
-        off = _stop_all(now, node)
+        off = _stops([node], now.nodes[node].running)(now)
         return _with(off, node, installed=None, links="", is_checked=True, is_measured=True)
 
     needs, spares = (must.is_on(node), must.is_idle(node)), (*opens,)
@@ -450,23 +444,18 @@ def switch(engine: Engine, programs: Mapping[str, Program]) -> Action:
 
 def load(path: str, text: str, program: str) -> Action:
     """Give a file to a program that is not on the nodes."""
-
-    def then(now: Cluster) -> Cluster:
-        return replace(now, elsewhere={**now.elsewhere, path: text})
-
-    return Action((25,), f"load {path} into {program}", "", (), then)
+    title = f"load {path} into {program}"
+    return Action(
+        (25,), title, "", (), lambda now: replace(now, elsewhere={**now.elsewhere, path: text})
+    )
 
 
 def _of(engine: Engine) -> str:
     return f" of {engine.group}" if engine.group else ""
 
 
-def _set(now: Cluster, name: str, node: Node) -> Cluster:
-    return replace(now, nodes={**now.nodes, name: node})
-
-
 def _with(now: Cluster, key: str, **changes: Any) -> Cluster:
-    return _set(now, key, replace(now.nodes[key], **changes))
+    return replace(now, nodes={**now.nodes, key: replace(now.nodes[key], **changes)})
 
 
 def _changes(key: str, **changes: Any) -> Effect:
@@ -512,7 +501,3 @@ def _stops(names: Collection[str], units: Collection[str]) -> Effect:
 
 def _then(first: Effect, second: Effect) -> Effect:
     return lambda now: second(first(now))
-
-
-def _stop_all(now: Cluster, name: str) -> Cluster:
-    return _stops([name], now.nodes[name].running)(now)

@@ -19,7 +19,6 @@ from generator.operation.state import (
     Folder,
     Need,
     Node,
-    Program,
 )
 from generator.operation.waves import Held, held
 from generator.records import record
@@ -146,14 +145,14 @@ class Change:
         new = self.after.by_group.get(engine.group)
         if new is None or new.nodes != engine.nodes or {*engine.nodes} & self.disturbed:
             return True
+        folders = self.before.folders
         return any(
-            not self.before.folders[name].programs[engine.unit].is_like(self._program(name, new))
+            not folders[name]
+            .programs[engine.unit]
+            .is_like(self.after.folders[name].programs[engine.unit])
             or not has_links(self.now.nodes[name], self.after.folders[name])
             for name in engine.nodes
         )
-
-    def _program(self, name: str, engine: Engine) -> Program:
-        return self.after.folders[name].programs[engine.unit]
 
     @cached_property
     def disturbed(self) -> set[str]:

@@ -23,6 +23,7 @@ from generator.operation.state import (
 )
 from generator.records import replace
 from generator.services import SERVICES
+from generator.site import places
 from generator.site.service import Service
 
 Facts = Mapping[str, Sequence[str]]
@@ -32,6 +33,7 @@ Files = Mapping[str, File]
 _FACTS, _NETPLAN = "etc/sparkgen/node.env", "etc/netplan/40-cx7.yaml"
 _NODES, _SSH_KEYS = "etc/sparkgen/nodes.env", "opt/sparkgen/ssh-keys.sh"
 _UNITS = "etc/systemd/system/"
+_ENGINE_UNIT = f"{_UNITS}sparkgen-engine.service"
 # Before 0.3, a gateway was a program of its own behind the proxy.
 GATEWAY = "sparkgen-gateway"
 _CLEAR = re.compile(r"^ +listen (\S+) ssl\b.*?^ +error_page 497 =308 ", re.MULTILINE | re.DOTALL)
@@ -111,11 +113,6 @@ def completed(old: Desired, known: Desired, *, is_same: bool) -> Desired:
     return replace(old, folders=folders, engines=tuple(engines), doors=doors)
 
 
-def unit_of(group: str) -> str:
-    """The unit of a group's engine, or of the only one."""
-    return f"sparkgen-engine-{group}" if group else "sparkgen-engine"
-
-
 def _text_facts(files: Files, path: str) -> Facts:
     file = files.get(path)
     return facts(file.text) if file else {}
@@ -171,7 +168,7 @@ def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str
         for path, file in files.items()
         if _is_own(path, group) and (_is_read(file) or path.rpartition("/")[2] in started)
     }
-    unit = f"{_UNITS}{unit_of(group)}.service"
+    unit = places.place(_ENGINE_UNIT, group)
     if "VENV" in mine and unit in files:
         own[unit] = "\n".join(_SETTINGS.findall(files[unit].text))
     text = "\n".join(own.values())
@@ -181,7 +178,9 @@ def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str
         if _is_read(file) and not any(each and _is_own(path, each) for each in groups)
     }
     read = {path: t for path, t in shared.items() if not group or f"/{path}" in text}
-    secrets = _text_facts(files, _place("container.env", group)).get("SECRET", ())
+    secrets = _text_facts(files, places.place("etc/sparkgen/container.env", group)).get(
+        "SECRET", ()
+    )
     members = " ".join(mine.get("RANKS", ()) or _text_facts(files, _NODES).get("MEMBER", ()))
     brought = tuple(_needs(mine, members))
     needs = (*brought, *(Need("secret", name) for name in secrets))
@@ -190,12 +189,12 @@ def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str
     waits = group in {name for words in known.get("ALTERNATIVES", ()) for name in words.split()[1:]}
     boots = "JOB" not in mine and not waits
     reads = {**own, **read}
-    return Program(unit_of(group), reads, frozenset(needs), is_engine=True, boots=boots)
+    return Program(places.unit(group), reads, frozenset(needs), is_engine=True, boots=boots)
 
 
 def _facts_of(files: Files, known: Facts, group: str) -> Facts:
     """The facts about an engine, which are those of the node if it is the only one."""
-    return _text_facts(files, f"etc/sparkgen/groups/{group}.node.env") if group else known
+    return _text_facts(files, places.place(_FACTS, group)) if group else known
 
 
 def _is_own(path: str, group: str) -> bool:
@@ -303,20 +302,24 @@ def _engines(
         mine = _facts_of(head, known[ranks[0]], group)
         turns = _turns(known[ranks[0]], group)
         names, listen = _command(head, group)
-        served = _first(_text_facts(head, _place("container.env", group)), "SERVED_NAME")
+        served = _first(
+            _text_facts(head, places.place("etc/sparkgen/container.env", group)), "SERVED_NAME"
+        )
         yield Engine(
             group,
-            unit_of(group),
+            places.unit(group),
             ranks,
             names
             or (served or _first(mine, "MODEL").split(" ")[-2:][0].rpartition("/")[2].lower(),),
             _url(_first(mine, "HEALTH_URL"), listen, _first(known[ranks[0]], "MANAGEMENT")),
-            _first(_text_facts(head, _place("container.env", group)), "API_KEY"),
+            _first(_text_facts(head, places.place("etc/sparkgen/container.env", group)), "API_KEY"),
             turns,
             not turns or turns[0] == group,
-            int(_found(_STOP, head, f"{_UNITS}{unit_of(group)}.service") or 0),
+            int(_found(_STOP, head, places.place(_ENGINE_UNIT, group)) or 0),
             int(_first(mine, "LOAD_SECONDS") or _first(known[ranks[0]], "LOAD_SECONDS") or 0),
-            (_first(mine, "JOB"), f"/{_started(group)}serve.sbatch") if "JOB" in mine else (),
+            (_first(mine, "JOB"), places.place("/opt/sparkgen/serve.sbatch", group))
+            if "JOB" in mine
+            else (),
         )
 
 
@@ -332,20 +335,10 @@ def _turns(known: Facts, group: str) -> tuple[str, ...]:
     return next((names for names in found if group in names), ())
 
 
-def _place(name: str, group: str) -> str:
-    return f"etc/sparkgen/groups/{group}.{name}" if group else f"etc/sparkgen/{name}"
-
-
-def _started(group: str) -> str:
-    """The folder of what starts an engine."""
-    return f"opt/sparkgen/groups/{group}/" if group else "opt/sparkgen/"
-
-
 def _command(files: Files, group: str) -> tuple[tuple[str, ...], str]:
     """The names that an engine answers to, and the address that it listens on."""
-    folder = _started(group)
-    texts = (files[path].text for name in _COMMANDS if (path := f"{folder}{name}") in files)
-    words = list(_words(next(texts, "")))
+    paths = (places.place(f"opt/sparkgen/{name}", group) for name in _COMMANDS)
+    words = list(_words(next((files[path].text for path in paths if path in files), "")))
     names: tuple[str, ...] = ()
     listen = ""
     for at, word in enumerate(words):

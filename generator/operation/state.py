@@ -8,6 +8,7 @@ from typing import Literal
 from generator.activation import NOTHING, Activation
 from generator.operation.meaning import same
 from generator.records import record
+from generator.site import places
 
 # The text of each file that a program reads, by its path on the node.
 Reads = Mapping[str, str]
@@ -147,7 +148,7 @@ class Engine:
     @property
     def rivals(self) -> tuple[str, ...]:
         """The units of the engines that take turns with it, without its own."""
-        return tuple(f"sparkgen-engine-{name}" for name in self.turns if name != self.group)
+        return tuple(places.unit(name) for name in self.turns if name != self.group)
 
 
 @record

@@ -231,8 +231,9 @@ def _nodes(change: Change, by_node: Mapping[str, Sequence[FileChange]]) -> Itera
             state = "new" if is_new else "removed"
         elif was != name:
             state = "renamed"
+        effects = (file.activation.effect for file in files)
         yield NodeReview(
-            *(name, was, state, _effect(files), tuple(files)),
+            *(name, was, state, max(effects, default=Effect.NOTHING), tuple(files)),
             engine=engine_title(_ranks(change.before, name), _ranks(change.after, name)),
             restarts=name in stopped and not is_gone,
             is_unplugged=name in change.disturbed and not (is_new or is_gone),
@@ -344,10 +345,6 @@ def _by_node(
     for change in found:
         by_node.get(PurePosixPath(change.path).parts[0], rest).append(change)
     return by_node, rest
-
-
-def _effect(files: Iterable[FileChange]) -> Effect:
-    return max((file.activation.effect for file in files), default=Effect.NOTHING)
 
 
 def _under_new_names(tree: Tree, names: Mapping[str, str]) -> Tree:
