@@ -4,8 +4,10 @@ The nodes have a management network, and no engine but where a row has one. The 
 from NCCL 2.30.7, src/transport/net_ib. Whatever is not refused is tried with frames.
 """
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -170,6 +172,54 @@ def test_cabling(cabling: Cabling) -> None:
     nccl = reading.site.nodes[0].nccl
     about = {*APART, *UNMERGED}
     assert {name: nccl[name] for name in nccl if name in about} == cabling.told
+
+
+# Why a cabling can't work at all, or not for a group: ports, and whom NCCL's ranks reach.
+REASONS = {"SG204", "SG205", "SG209", "SG219", "SG244"}
+
+
+def drawn(seed: int) -> Cabling:
+    """Rings, pairs, chains, switches and single nodes in one site, some of which serve."""
+    chance, count = random.Random(seed), 0
+    cables: list[str] = []
+    groups: list[str] = []
+    for _ in range(chance.randint(1, 3)):
+        kind = chance.choice(("ring", "ring", "pair", "double", "single", "chain", "switch"))
+        size = {"pair": 2, "double": 2, "single": 1}.get(kind, chance.randint(3, 4))
+        names = [str(count + n) for n in range(1, size + 1)]
+        if count + size > 9:
+            break
+        count += size
+        free = {name: chance.sample(("p0", "p1"), 2) for name in names}
+        pairs = list(pairwise(names)) * (2 if kind == "double" else 1)
+        if kind == "switch":
+            cables += [f"{name}:{free[name].pop()} s{count}:{name}" for name in names]
+        elif kind != "single":
+            pairs += [(names[-1], names[0])] if kind == "ring" else []
+            cables += [f"{a}:{free[a].pop()} {b}:{free[b].pop()}" for a, b in pairs]
+        if chance.random() < 0.4:
+            some = chance.sample(names, chance.randint(1, size))
+            groups.append("".join(chance.choice((names, names, some))))
+    if cables and chance.random() < 0.1:
+        cables.append(chance.choice(cables))
+    return Cabling(f"drawn-{seed}", count, ", ".join(cables), groups=tuple(groups))
+
+
+def test_drawn_cablings_are_accepted_or_refused_by_a_rule_of_ports_or_nccl() -> None:
+    refused = [_errors(read_site("site.yaml", drawn(seed).text)) for seed in range(60)]
+    assert {rule for rules in refused for rule in rules} <= REASONS
+    assert sum(map(bool, refused)) < len(refused) / 2
+
+
+# The others are tried by hand: `pytest -n0 -m cluster tests/test_cablings.py`.
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=() if n < 4 else pytest.mark.cluster) for n in range(200)]
+)
+def test_drawn_cabling_works_in_namespaces(seed: int, tmp_path: Path) -> None:
+    require(*PROGRAMS)
+    require_root()
+    site = read_site("site.yaml", drawn(seed).text).site
+    assert site is None or complaints_of(site, tmp_path) == []
 
 
 def _errors(reading: Reading) -> list[str]:

@@ -27,7 +27,8 @@ def unsupported_venv_engine(engine: DeclaredEngine) -> Iterator[Fault]:
         yield Fault(
             f"{ENGINE_TRAITS[engine.name].title} runs in a container alone",
             _VENV,
-            "write 'image:' and a container image in its place",
+            "write 'image:' and a container image in its place; to run it on the node itself,"
+            " leave out 'model' and 'engine', which keeps the network",
             at_key=True,
         )
 

@@ -134,4 +134,5 @@ def example_of(path: KeyPath) -> str:
     if "schema" not in rules and "example" not in rules.get("meta", {}):
         return ""
     key = f"{path[-1]}: " if isinstance(path[-1], str) else ""
-    return f"for example '{key}{flow_text(smallest_value(rules))}'"
+    word = rules.get("meta", {}).get("word")
+    return f"for example '{key}{flow_text(smallest_value(rules))}'" + f", or '{word}'" * bool(word)
