@@ -248,6 +248,8 @@ IMAGE_FACTS = "operator/image/image.env"
 BUILD_IMAGE = "operator/image/build.sh"
 # The folder for the user's own files in a node's folder.
 CARRIED = f"{FILES[1:]}/"
+# How soon the kernel ends a program beside the engine: a drop-in for its unit.
+OOM_SCORE = "node/etc/systemd/system/program.service.d/sparkgen.conf"
 # What starts a job from the operator's machine, in a folder for each.
 JOB_FACTS = "jobs/job.env"
 START_JOB = "jobs/start.sh"

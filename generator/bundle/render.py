@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from generator.activation import NOTHING, RESTART, Activation
+from generator.activation import DROP_IN, NOTHING, RESTART, Activation
 from generator.bundle.access import fetched, forwards, images, logins
 from generator.bundle.diagram.layout import layout
 from generator.bundle.diagram.memory import picture
@@ -21,6 +21,7 @@ from generator.bundle.plan import (
     JOB_FACTS,
     MANIFEST,
     MEMORY,
+    OOM_SCORE,
     PAGE,
     README,
     START_JOB,
@@ -141,7 +142,7 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
         for part, member in entry.instances(site, node):
             if part.place(entry.path) == rest:
                 return None if entry.payload else (f"node/{entry.path}", entry.given(part, member))
-    return None
+    return next((page for drop_in, page in _drop_ins(site, node) if drop_in == rest), None)
 
 
 def _part_image(site: Site, part: Part) -> dict[str, Any]:
@@ -216,8 +217,21 @@ def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
         engines = (file for member in members for file in member.carried)
         carried |= {file.path: _carried(node, file, RESTART) for file in engines}
         own += carried.values()
+        own += (
+            File(f"{node.name}/{path}", printed(template, **values), 0o644, DROP_IN)
+            for path, (template, values) in _drop_ins(site, node)
+        )
         yield from own
         yield File(f"{node.name}/{CHECKSUMS}", checksums(own), 0o644, NOTHING)
+
+
+def _drop_ins(site: Site, node: Node) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
+    """How soon the kernel ends what runs beside an engine: paths, the template and its values."""
+    others = {each.name: each for _, member in site.parts_of(node.name) for each in member.other}
+    for name, each in others.items():
+        if each.oom_score is not None:
+            path = f"etc/systemd/system/{name}.service.d/sparkgen.conf"
+            yield path, (OOM_SCORE, {"site": site, "program": each})
 
 
 def _carried(node: Node, file: CarriedFile, activation: Activation) -> File:

@@ -449,7 +449,7 @@ class _Members:
             carried=files.carried(declared.engine.given_files, declared.sources, node.name),
             placed=files.placed(declared.engine.files, node.name),
             starts_after=self.place.earlier.get(node.name, ()),
-            other=tuple(name for name, _ in node.other),
+            other=node.other,
         )
 
     def _rank(self, index: int) -> Rank:

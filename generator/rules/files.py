@@ -15,11 +15,11 @@ from generator.diagnostics import (
     Proposal,
     Related,
     Replace,
-    did_you_mean,
     listed,
     removal,
 )
 from generator.records import record
+from generator.rules.nodes import unknown
 from generator.rules.registry import Fault, rule
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import (
@@ -179,11 +179,7 @@ def file_of_an_unknown_node(
     for file in engine.files:
         for index, name in enumerate(file.nodes):
             if name not in names:
-                yield Fault(
-                    f"there is no node '{name}'",
-                    (*_path(file, "nodes"), index),
-                    did_you_mean(name, names) or f"the nodes are {listed(names, 'and')}",
-                )
+                yield unknown("node", name, (*_path(file, "nodes"), index), names)
 
 
 @rule("SG694")

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 
-from generator.diagnostics import all_nearest, did_you_mean, replacements
 from generator.fabric.addressing import Fabric
 from generator.records import record
-from generator.rules.nodes import Nodes, named
+from generator.rules.nodes import Nodes, unknown
 from generator.rules.registry import Fault, rule
 from generator.services import GATEWAY
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Settings
@@ -20,13 +19,7 @@ def node_of_the_gateway(services: Services, nodes: Nodes) -> Iterator[Fault]:
     wanted = services.get(GATEWAY, {}).get("node")
     names = [node.name for node in nodes]
     if wanted is not None and wanted not in names:
-        path = ("services", GATEWAY, "node")
-        yield Fault(
-            f"there is no node '{wanted}'",
-            path,
-            did_you_mean(wanted, names) or f"the nodes are {named(names)}",
-            proposals=replacements(path, all_nearest(wanted, names)),
-        )
+        yield unknown("node", wanted, ("services", GATEWAY, "node"), names)
 
 
 @record

@@ -4,21 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from generator.derive.environment import ORIGINS
 from generator.diagnostics import (
-    KeyPath,
     Related,
     Severity,
-    all_nearest,
-    did_you_mean,
     listed,
     removal,
-    replacements,
 )
 from generator.fabric.addressing import Fabric
 from generator.fabric.groups import gap
 from generator.fabric.nccl import connections
 from generator.fabric.subsets import group_kind, of_nodes
 from generator.fabric.topologies import RING, TOPOLOGIES
-from generator.rules.nodes import Nodes, named
+from generator.rules.nodes import Nodes, named, unknown
 from generator.rules.registry import Fault, rule
 from generator.sitefile.beside import Beside, Source
 from generator.sitefile.declaration import DeclaredJob, Topology
@@ -53,14 +49,8 @@ def node_of_a_job(jobs: Jobs, nodes: Nodes) -> Iterator[Fault]:
         for index, name in enumerate(job.nodes):
             path = (*job.path, "nodes", index)
             if name not in names:
-                near = [each for each in names if each not in job.nodes]
-                guess = did_you_mean(name, near)
-                yield Fault(
-                    f"there is no node '{name}'",
-                    path,
-                    guess or f"the nodes are {named(names)}",
-                    proposals=replacements(path, all_nearest(name, near)),
-                )
+                free = [each for each in names if each not in job.nodes]
+                yield unknown("node", name, path, free)
             elif name in job.nodes[:index]:
                 yield Fault(
                     f"{name} is named twice",
@@ -125,7 +115,12 @@ def stopped_group(jobs: Jobs, serving: Serving, nodes: Nodes) -> Iterator[Fault]
         for index, name in enumerate(all_here if job.stops is None else job.stops):
             path = (*job.path, "stops", *(() if job.stops is None else (index,)))
             if name not in serving:
-                yield _unknown_group(name, path, [*filter(None, serving)])
+                known = [*filter(None, serving)]
+                message, none = (
+                    f"there is no group '{name}'",
+                    "the site has none: write 'stops: true'",
+                )
+                yield unknown("group", name, path, known) if known else Fault(message, path, none)
             elif left := [each for each in serving[name] if each not in own]:
                 yield Fault(
                     f"{name or 'the engine'} also serves on {named(left)}, where the job is not",
@@ -133,13 +128,6 @@ def stopped_group(jobs: Jobs, serving: Serving, nodes: Nodes) -> Iterator[Fault]
                     "name all of its nodes in the job's 'nodes'",
                     nodes=tuple(left),
                 )
-
-
-def _unknown_group(name: str, path: KeyPath, names: Sequence[str]) -> Fault:
-    known = f"the groups are {named(names)}" if names else "the site has none: write 'stops: true'"
-    guess = did_you_mean(name, names)
-    fix = replacements(path, all_nearest(name, names))
-    return Fault(f"there is no group '{name}'", path, guess or known, proposals=fix)
 
 
 @rule("SG285", Severity.WARNING)

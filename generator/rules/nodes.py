@@ -4,7 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-from generator.diagnostics import Related, Replace, listed, replacements
+from generator.diagnostics import (
+    KeyPath,
+    Related,
+    Replace,
+    all_nearest,
+    did_you_mean,
+    listed,
+    replacements,
+)
 from generator.rules.registry import Fault, rule, shape_rule
 from generator.sitefile.declaration import FIRST_HOST, DeclaredNode
 
@@ -17,6 +25,16 @@ def named(names: Sequence[str]) -> str:
     """Names in a sentence, with the number of those left out: `a, b and 3 more`."""
     more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
     return listed([*names[:_MOST_NAMES], *more], "and")
+
+
+def unknown(what: str, name: str, path: KeyPath, names: Sequence[str]) -> Fault:
+    """A name that no node, or no group, has; `names` are those that may be meant."""
+    return Fault(
+        f"there is no {what} '{name}'",
+        path,
+        did_you_mean(name, names) or f"the {what}s are {named(names)}",
+        proposals=replacements(path, all_nearest(name, names)),
+    )
 
 
 def _repeated(

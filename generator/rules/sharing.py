@@ -8,10 +8,7 @@ from generator.catalogs.versions import version
 from generator.diagnostics import (
     Related,
     Severity,
-    all_nearest,
-    did_you_mean,
     listed,
-    misspelt,
     removal,
     replacements,
 )
@@ -23,7 +20,7 @@ from generator.records import replace
 from generator.rules.dividing import SharedMemory, division, has_tokens, tokens_key
 from generator.rules.listening import PortsOfNodes, launcher, ports_of_engine
 from generator.rules.memory import WARNED
-from generator.rules.nodes import Nodes, named
+from generator.rules.nodes import Nodes, unknown
 from generator.rules.registry import Fault, rule
 from generator.rules.serving import Groups
 from generator.services.guard import Guard
@@ -272,12 +269,7 @@ def order_of_the_guard(groups: Groups, services: Mapping[str, Settings]) -> Iter
     for index, name in enumerate(order):
         path = (*_GUARD_ORDER, index)
         if name not in names:
-            yield Fault(
-                f"there is no group '{name}'",
-                path,
-                did_you_mean(name, names) or f"the groups are {named(names)}",
-                proposals=replacements(path, misspelt(name, all_nearest(name, names))),
-            )
+            yield unknown("group", name, path, names)
         elif name in order[:index]:
             yield Fault(f"{name} is named twice", path, "remove it", proposals=removal(path))
 

@@ -10,7 +10,7 @@ from generator.fabric.routes import Route
 from generator.origin import Origin, origins
 from generator.records import record
 from generator.site.container import RANK, CarriedFile, Container, PlacedFile, Words
-from generator.sitefile.declaration import Management
+from generator.sitefile.declaration import Management, OtherProgram
 
 HostEntry = tuple[str, str]
 
@@ -149,7 +149,7 @@ class Member(Node):
     """A node as it serves in a part of the site: a rank of an engine, and what that reads.
 
     `link` is the subnet that a worker shares with the head. `starts_after` are the groups on the
-    node whose engines start before this one's, and `other` the units that do.
+    node whose engines start before this one's, and `other` the units that share its memory.
     """
 
     ORIGINS = Node.ORIGINS | origins(
@@ -170,7 +170,7 @@ class Member(Node):
     carried: tuple[CarriedFile, ...]
     placed: tuple[PlacedFile, ...]
     starts_after: Words = ()
-    other: Words = ()
+    other: tuple[OtherProgram, ...] = ()
 
     @cached_property
     def env(self) -> Mapping[str, str]:

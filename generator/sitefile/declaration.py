@@ -54,11 +54,23 @@ class Management:
 
 
 @record
+class OtherProgram:
+    """A unit that shares a node's memory, starts `before` or `after` the engine; its OOM score."""
+
+    ORIGIN = Origin("nodes.other")
+
+    name: str
+    gib: float
+    starts: str = "before"
+    oom_score: int | None = None
+
+
+@record
 class DeclaredNode:
     """One node; `host` is its host number in every fabric subnet, `visible_gib` in GiB.
 
     `halves` are those of its ports that are used, None if the topology decides. `other` is what
-    else runs on it: its name, and the memory that it holds in GiB.
+    else runs on it.
 
     `measured` is true if the site file states the visible memory; otherwise the lower of two known
     counts is assumed.
@@ -76,12 +88,12 @@ class DeclaredNode:
     measured: bool = True
     env: Written = Written()
     model_path: str | None = None
-    other: tuple[tuple[str, float], ...] = ()
+    other: tuple[OtherProgram, ...] = ()
 
     @property
     def other_gib(self) -> float:
         """The memory that everything else on it holds."""
-        return sum(gib for _, gib in self.other)
+        return sum(each.gib for each in self.other)
 
     @property
     def path(self) -> KeyPath:
@@ -695,7 +707,7 @@ def _node(index: int, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> De
         measured="visible_gib" in item,
         env=Written(item.get("env", {})),
         model_path=item.get("model_path"),
-        other=tuple((each["name"], each["gib"]) for each in item.get("other", ())),
+        other=tuple(OtherProgram(**each) for each in item.get("other", ())),
     )
 
 

@@ -24,10 +24,6 @@ class Direct(TopologyKind):
         """Both nodes, unless a cable connects them."""
         return () if joined else self.pairs(names)
 
-    def bus_bandwidth(self, nodes: int) -> float:
-        """NVIDIA's threshold (dgx-spark-playbooks, spark_cluster_setup.py), rounded down."""
-        return 21.8
-
     def summary(self, nodes: int) -> str:
         """`2 nodes, joined directly,`."""
         return f"{nodes} nodes, joined directly,"

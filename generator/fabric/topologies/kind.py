@@ -87,8 +87,11 @@ class TopologyKind(Protocol):
         return ()
 
     def bus_bandwidth(self, nodes: int) -> float:
-        """The minimum that NCCL's tests show on a healthy fabric with both halves, in GB/s."""
-        return 0.0
+        """The minimum that NCCL's tests show on a healthy fabric with both halves, in GB/s.
+
+        NVIDIA's threshold (dgx-spark-playbooks, spark_cluster_setup.py), rounded down.
+        """
+        return 21.8
 
     def summary(self, nodes: int) -> str:
         """The number of nodes and how they are connected, to begin a sentence with."""

@@ -17,10 +17,6 @@ class Pairs(TopologyKind):
     control_plane: Plane = "fabric"
     spare_cables = True
 
-    def bus_bandwidth(self, nodes: int) -> float:
-        """NVIDIA's threshold (dgx-spark-playbooks, spark_cluster_setup.py), rounded down."""
-        return 21.8
-
     def summary(self, nodes: int) -> str:
         """`4 nodes, joined in pairs,`."""
         return f"{nodes} nodes, joined in pairs,"

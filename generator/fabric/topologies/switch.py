@@ -18,10 +18,6 @@ class Switch(TopologyKind):
         """Set all ports of the switch to carry what the nodes send."""
         return () if mtu == before else (f"set the MTU of every switch port to {mtu}",)
 
-    def bus_bandwidth(self, nodes: int) -> float:
-        """NVIDIA's threshold (dgx-spark-playbooks, spark_cluster_setup.py), rounded down."""
-        return 21.8
-
     def summary(self, nodes: int) -> str:
         """`4 nodes on a switch`."""
         return f"{nodes} node{'s' if nodes > 1 else ''} on a switch"
