@@ -51,8 +51,7 @@ def tabs(lines: list[str], at: int) -> Iterator[Slip]:
             spaces = found[0].replace("\t", " " * wide) if found else ""
             edits.append(Rewrite(stretch(number, 0, len(found[0]) if found else 0), spaces))
         column = lines[first].index("\t")
-        place = stretch(first, column, column + 1)
-        yield Slip(place, "", "indent with spaces", tuple(edits))
+        yield Slip(stretch(first, column, column + 1), "", "indent with spaces", tuple(edits))
 
 
 def dashes(lines: list[str], number: int) -> Iterator[Slip]:
