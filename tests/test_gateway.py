@@ -222,6 +222,7 @@ def test_request_that_has_begun_is_sent_once(gateway: Node, fault: str) -> None:
     assert answer.headers["x-should-retry"] == "false"
     after = sum(int(gateway.of_engine(name, "/requests")) for name in ("chat", "chat-b"))
     assert after == before + 1
+    assert len({engine for _, engine, *_ in gateway.loaded(20, 4)}) == 1
 
 
 def test_what_is_not_http_does_not_look_like_an_answer(gateway: Node) -> None:

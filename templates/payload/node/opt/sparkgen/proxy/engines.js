@@ -10,8 +10,9 @@ const fs = require('fs');
 // What each said last: a list of models, '' if it is out.
 const said = ngx.shared.engines;
 const DRAINED = '/run/sparkgen-proxy/nginx/drained';
-// An engine that let a request wait until its limit is avoided for a minute.
-const AVOIDED = 60000;
+// An engine that let a request wait until its limit, or ended before it answered, is avoided for a minute, unless it
+// is started again. One that ends all would otherwise be the least busy, and get them all.
+const avoided = ngx.shared.avoided;
 
 function named(name) {
   return routes.engines.find((engine) => engine.name === name);
@@ -54,7 +55,7 @@ function choose(engines, tried, head) {
   if (!free.length) {
     return { reason: 'drained' };
   }
-  const lively = free.filter((engine) => !said.get(' avoided ' + engine.name));
+  const lively = free.filter((engine) => !avoided.has(engine.name));
   const open = (lively.length ? lively : free).filter((engine) => counts.running('engine', engine.name) < engine.most);
   if (!open.length) {
     return { reason: 'busy' };
@@ -80,7 +81,7 @@ function out(name) {
 }
 
 function avoid(name) {
-  said.set(' avoided ' + name, '1', AVOIDED);
+  avoided.set(name, 1);
 }
 
 // Whether an engine answers everything that it is asked; of those that take turns, whether it has its own model.
@@ -99,6 +100,9 @@ async function ask(engine) {
       }
     }
     const own = listed.some((model) => engine.serves.indexOf(model.id) >= 0);
+    if (said.get(engine.name) === '') {
+      avoided.delete(engine.name);
+    }
     said.set(engine.name, own || !engine.turns.length ? JSON.stringify(listed) : '');
   } catch (e) {
     out(engine.name);

@@ -111,8 +111,8 @@ function failed(r) {
     return pass(r);
   }
   r.headersOut['X-Should-Retry'] = 'false';
+  engines.avoid(name);
   if (r.variables.upstream_status.endsWith('504')) {
-    engines.avoid(name);
     return refuse(r, 504, 'timeout', `The engine of '${r.variables.model}' has not answered in time.`);
   }
   return refuse(r, 502, 'engine_failed', `The engine of '${r.variables.model}' ended before it answered.`);
