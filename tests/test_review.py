@@ -97,9 +97,8 @@ def test_equal_nodes_are_folded_into_one(site: Path, tmp_path: Path, sparkgen: C
     comment = sparkgen(*words, cwd=tmp_path).out
     folds = re.findall(r"<summary>(.*)</summary>", comment)
     assert folds == [
-        "lab/spark1: engine restart (2 files)",
-        "lab/spark2, spark3, spark4, spark5, spark6, spark7, spark8: engine restart "
-        "(2 files, each)",
+        "lab/spark1: engine restart (1 file)",
+        "lab/spark2, spark3, spark4, spark5, spark6, spark7, spark8: engine restart (1 file, each)",
         "lab: files of no node (1 file)",
     ]
     assert comment.count("\n--- a/NODE/opt/sparkgen/compose.yaml\n") == 1

@@ -36,17 +36,20 @@ SECONDS = float(os.environ.get("SPARKGEN_SAMPLE_SECONDS", "5"))
 # What the bundle's Compose files need of YAML
 
 
+# A variable of launch.sh, which has its default where the unit starts the container.
+DEFAULT = re.compile(r"(?<!\$)\$\{\w+:-([^}]*)\}")
+
+
 def composed(text: str) -> dict[str, dict[str, Any]]:
     """The services of a Compose file, by their containers."""
-    bare = [(len(line) - len(line.lstrip()), line.strip()) for line in text.split("\n")]
+    lines = DEFAULT.sub(r"\1", text).split("\n")
+    bare = [(len(line) - len(line.lstrip()), line.strip()) for line in lines]
     rows = [(indent, line) for indent, line in bare if line and not line.startswith("#")]
     found = block(rows, 0)
     services = found.get("services", {}) if isinstance(found, dict) else {}
     return {one["container_name"]: one for one in services.values() if "container_name" in one}
 
 
-# A variable of launch.sh, which has its default where the unit starts the container.
-DEFAULT = re.compile(r"(?<!\$)\$\{\w+:-([^}]*)\}")
 MAPPED = re.compile(r'([\w.-]+|"(?:[^"\\]|\\.)*"):(?: |$)')
 
 
@@ -80,8 +83,7 @@ def scalar(text: str) -> Any:
         return [word.replace("$$", "$") for word in json.loads(text)]
     if text.startswith("["):
         return [scalar(word.strip()) for word in text.strip("[]").split(",")]
-    text = str(json.loads(text) if text.startswith('"') else text)
-    return DEFAULT.sub(r"\1", text).replace("$$", "$")
+    return str(json.loads(text) if text.startswith('"') else text).replace("$$", "$")
 
 
 # What both say, in the same form
