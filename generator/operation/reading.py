@@ -43,8 +43,6 @@ _IMAGE = re.compile(r"^ +image: [\"']?([^\s\"']+)", re.MULTILINE)
 _SETTINGS = re.compile(r"^(?:User|MemoryMax|AllowedCPUs|ReadWritePaths|Limit\w+)=.*$", re.MULTILINE)
 _SCRIPT = re.compile(r"^Exec\w+=\S*?/(opt/sparkgen/[\w.-]+)", re.MULTILINE)
 _FACT_OF_SCRIPT = re.compile(r"\bfact ([A-Z_]+)|s/\^([A-Z_]+)=//p")
-# What starts an engine, if no file of Compose has the same.
-_STARTED = (("VENV", "container.sh"), ("JOB", "container.sh"), ("JOB", "serve.sbatch"))
 _OF_JOB = re.compile(r"^(image|venv|needed)=\(?([^)\n]*)", re.MULTILINE)
 _STOP = re.compile(r"^TimeoutStopSec=(\d+)$", re.MULTILINE)
 _LOGINS = Activation("", Effect.FILES, step="/opt/sparkgen/ssh-keys.sh")
@@ -157,16 +155,13 @@ def _folder(node: str, files: Files, known: Facts) -> Folder:
 
 
 def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str]) -> Program:
-    """A rank of an engine: its own files, and those of the node that these mention.
-
-    What starts it is among them, unless Compose's file has the same.
-    """
+    """A rank of an engine: its own files, its job, and those of the node that these mention."""
     mine = _facts_of(files, known, group)
-    started = [name for fact, name in _STARTED if fact in mine]
+    job = "/serve.sbatch" if "JOB" in mine else " "
     own = {
         path: file.text
         for path, file in files.items()
-        if _is_own(path, group) and (_is_read(file) or path.rpartition("/")[2] in started)
+        if _is_own(path, group) and (_is_read(file) or path.endswith(job))
     }
     unit = places.place(_ENGINE_UNIT, group)
     if "VENV" in mine and unit in files:
