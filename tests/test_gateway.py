@@ -215,7 +215,14 @@ def test_replica_that_hangs_gets_no_requests(gateway: Node) -> None:
 
 @pytest.mark.parametrize("fault", ["reset", "half"])
 def test_request_that_has_begun_is_sent_once(gateway: Node, fault: str) -> None:
-    """The client learns that it is not sent again, and official clients don't do so either."""
+    """The client learns that it is not sent again, and official clients don't do so either.
+
+    The engine gets no others, unless it is started again.
+    """
+    for name in ("chat", "chat-b"):
+        gateway.kill(name)
+    until(lambda: gateway.sample("up", "chat") == gateway.sample("up", "chat-b") == 0)
+    gateway.restore()
     before = sum(int(gateway.of_engine(name, "/requests")) for name in ("chat", "chat-b"))
     answer = gateway.chat(fault)
     assert (answer.status, answer.code) == (502, "engine_failed")
