@@ -11,7 +11,8 @@ from programs import require, require_root
 from test_operator import LAB_MESH
 from waiting import PATIENCE
 
-# One machine for all nodes. `good` may use sudo; `guest` needs a password, and has a small disk.
+# One machine for all nodes. `good` may use sudo; `guest` needs a password, which is `open sesame`,
+# and has a small disk.
 _MACHINE = """\
 set -e
 T=$0
@@ -21,7 +22,7 @@ mount -t tmpfs -o size=24k tmpfs /home/guest
 for file in passwd shadow; do cp --archive "/etc/$file" "$T/"; done
 for user in good:4241 guest:4242; do
   echo "${user%:*}:x:${user#*:}:65534::/home/${user%:*}:/bin/bash" >>"$T/passwd"
-  echo "${user%:*}:*:20000:0:99999:7:::" >>"$T/shadow"
+  echo "${user%:*}:$(openssl passwd -6 'open sesame'):20000:0:99999:7:::" >>"$T/shadow"
   chown "${user#*:}" "/home/${user%:*}"
 done
 printf '%s\\n' 'good ALL=(root) NOPASSWD: ALL' 'guest ALL=(root) ALL' >"$T/sudoers"
@@ -35,7 +36,7 @@ until : 2>/dev/null <>/dev/tcp/127.0.0.1/22; do sleep 0.05; done
 until : 2>/dev/null <>/dev/tcp/127.0.0.1/24; do sleep 0.05; done
 eval "$1"
 status=0
-"$T/my site/operator/deploy.sh" "${@:2}" </dev/null || status=$?
+"$T/my site/operator/deploy.sh" "${@:2}" <"$T/typed" || status=$?
 kill "$silent" "$(</run/sshd.pid)"
 exit "$status"
 """
@@ -53,7 +54,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    require("ip", "mount", "rsync", "ssh", "ssh-keygen", "sudo", "unshare")
+    require("ip", "mount", "openssl", "rsync", "ssh", "ssh-keygen", "sudo", "unshare")
     require_root()
     with tempfile.TemporaryDirectory(prefix="op", dir="/tmp") as folder:
         path = Path(folder)
@@ -80,16 +81,17 @@ def deploy(folder: Path) -> Run:
     (folder / "known").write_text(f"127.0.0.1 {(folder / 'other.pub').read_text()}")
 
     def run(
-        *arguments: str, options: str = "", before: str = ""
+        *arguments: str, options: str = "", before: str = "", user: str = "good", typed: str = ""
     ) -> "subprocess.CompletedProcess[str]":
         own = "".join(f"  {option}\n" for option in options.format(folder).split("; ") if option)
         own += "" if "IdentityFile" in own else f"  IdentityFile {folder}/own\n"
         (folder / "my site/operator/ssh_config").write_text(
             f"Host spark3\n{own}Host spark1 spark2\n  IdentityFile {folder}/own\n"
-            "Host *\n  HostName 127.0.0.1\n  User good\n"
+            f"Host *\n  HostName 127.0.0.1\n  User {user}\n"
             "  IdentitiesOnly yes\n  ConnectTimeout 1\n"
             "  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
         )
+        (folder / "typed").write_text(typed)
         argv = ["unshare", "--mount", "--net", "bash", "-c", _MACHINE, str(folder), before]
         return subprocess.run(
             [*argv, *arguments],
@@ -113,6 +115,20 @@ def test_node_has_one_login_for_all_steps(deploy: Run, folder: Path) -> None:
     states = folder / "home/.local/state/sparkgen/lab-mesh"
     assert {path.name for path in states.iterdir()} == {"spark1", "spark2", "spark3"}
     assert {path.read_text().split("\t")[0] for path in states.iterdir()} == {"same"}
+
+
+def test_password_is_entered_once_for_all_steps_of_all_nodes(deploy: Run, folder: Path) -> None:
+    """After a typing mistake, too; without the password nothing happens as root."""
+    room = "mount -o remount,size=90% /home/guest"
+    done = deploy("--apply", user="guest", before=room, typed="open barley\nopen sesame\n")
+    assert done.returncode == 0
+    assert "all match the bundle: spark2 spark3 spark1" in done.stdout
+    mistake = "spark2: sudo has not got the right password: run this again"
+    assert done.stderr.split("\n") == ["", mistake, "", ""]
+    assert (folder / "log").read_text().count("Accepted publickey for guest") == 2 * 3
+    done = deploy("--run", user="guest", before=room, typed="open barley\n")
+    assert done.returncode == 2
+    assert done.stdout.count(": refused (") == 3
 
 
 # What is wrong with spark3, the state in which it then is, and what is said about it.

@@ -36,13 +36,17 @@ TLS = "etc/sparkgen/tls"
 # What ssh and tar do on a node, in the folder of a tree.
 _SSH = """\
 #!/bin/bash
-shift 2
-if [[ $1 == -t ]]; then shift; fi
+while [[ $1 == -* ]]; do shift 2; done
 shift
 cd "$HOME"
 exec bash -c "${*//\\/etc\\/sparkgen/$TREE/etc/sparkgen}"
 """
-_PROGRAMS = {"ssh": _SSH, "sudo": '#!/bin/bash\nexec "$@"\n', "systemctl": "#!/bin/bash\nexit 1\n"}
+_SUDO = """\
+#!/bin/bash
+case $1 in -n) shift ;; -S) shift 3 ;; esac
+exec "$@"
+"""
+_PROGRAMS = {"ssh": _SSH, "sudo": _SUDO, "systemctl": "#!/bin/bash\nexit 1\n"}
 # Reads an answer part by part, and says when each has come.
 _STREAM = """\
 import http.client, ssl, sys

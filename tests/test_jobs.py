@@ -110,8 +110,7 @@ PROGRAM = "python[0-9.]* (-u )?/opt/sparkgen/files/"
 # Enters a node as ssh would.
 SSH = """\
 #!/bin/bash
-shift 2
-[[ $1 != -t ]] || shift
+while [[ $1 == -* ]]; do shift 2; done
 node=$1
 shift
 exec $(cat "{folder}/enter.$node") env PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c "$*"
@@ -124,7 +123,8 @@ class Cluster:
     def __init__(self, rack: stack.Rack, bundle: Bundle, folder: Path) -> None:
         self.rack, self.folder = rack, folder
         self.head, self.worker = rack.machines["spark1"], rack.machines["spark2"]
-        shutil.copytree(bundle.folder / "jobs", folder / "operated/jobs")
+        for name in ("jobs", "operator"):
+            shutil.copytree(bundle.folder / name, folder / "operated" / name)
         programs = folder / "programs"
         programs.mkdir()
         for name, text in {"ssh": SSH.format(folder=folder)}.items():
@@ -240,7 +240,7 @@ def _equip(tree: Path, torchrun: str) -> None:
         "opt/train/bin/torchrun": torchrun,
         # The worker watches the port at which ranks meet.
         "opt/serve/bin/vllm": "#!/bin/sh\nexec python3 -m http.server 29501\n",
-        "usr/bin/sudo": '#!/bin/sh\nexec "$@"\n',
+        "usr/bin/sudo": '#!/bin/sh\nif [ "$1" = -S ]; then shift 3; else shift; fi\nexec "$@"\n',
     }
     for path, text in programs.items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)

@@ -126,7 +126,8 @@ class Laptop:
     def recorded(self) -> list[str]:
         """How the programs were called, in order."""
         file = self.calls / "log"
-        return SHARED.sub("", file.read_text()).splitlines() if file.exists() else []
+        lines = SHARED.sub("", file.read_text()).splitlines() if file.exists() else []
+        return [line for line in lines if "sudo -n " not in line]
 
 
 @pytest.fixture
@@ -142,7 +143,7 @@ SSH = "ssh -F operator/ssh_config"
 SHARED = re.compile(
     r" -o ControlMaster=auto -o ControlPath=/tmp/sparkgen\.\w+/%n -o ControlPersist=300"
 )
-COMMANDS = [
+PRINTED = [
     command
     for node in ("spark2", "spark3", "spark1")
     for command in (
@@ -150,6 +151,9 @@ COMMANDS = [
         f"{SSH} -t {node} sudo sparkgen-bundle/install.sh --check",
     )
 ]
+
+# And as it runs them: without a terminal, sudo reads the password that was entered here.
+COMMANDS = [line.replace(" -t ", " ").replace(" sudo ", " sudo -S -p '' ") for line in PRINTED]
 
 RECORD = 'echo "${0##*/} $*" >>"$CALLS/log"\n'
 NODE = 'node=$(grep -oE "spark[0-9]" <<<"$*" | head -n 1)\n'
@@ -168,7 +172,7 @@ def test_deploy_prints(recording: Laptop) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     first, *lines = done.stdout.splitlines()
     assert shlex.split(first) == ["cd", str(recording.bundle)]
-    assert [" ".join(shlex.split(line)) for line in lines] == COMMANDS
+    assert [" ".join(shlex.split(line)) for line in lines] == PRINTED
     assert recording.recorded() == []
 
 
@@ -201,8 +205,8 @@ def test_deploy_renames_machines(recording: Laptop) -> None:
     recording.add("ssh", f"{RECORD}{NODE}[[ $* != *--check* ]] || {DIFFERS}\n")
     done = recording.run("deploy.sh", "--apply", "--set-hostname", "spark3")
     assert [call for call in recording.recorded() if "install.sh" in call][:2] == [
-        f"{SSH} -t spark3 sudo sparkgen-bundle/install.sh --check --set-hostname",
-        f"{SSH} -t spark3 sudo sparkgen-bundle/install.sh --apply --set-hostname",
+        f"{SSH} spark3 sudo -S -p '' sparkgen-bundle/install.sh --check --set-hostname",
+        f"{SSH} spark3 sudo -S -p '' sparkgen-bundle/install.sh --apply --set-hostname",
     ]
     assert done.returncode == 0
     done = recording.run("deploy.sh", "--run", "--set-hostname", "spark3")
@@ -221,7 +225,7 @@ def test_deploy_looks_at_all_nodes_and_installs_on_none_if_one_fails(
         assert "spark3: unreachable (" in done.stdout
         assert "spark3: no such luck\n" in done.stderr
     assert "nothing was installed: fix these, or leave them out with --skip: spark3" in done.stderr
-    left = [call for call in COMMANDS if program == "ssh" or "spark3 sudo" not in call]
+    left = [call for call in COMMANDS if "spark3 sudo" not in call]
     assert recording.recorded() == left * 2
 
 
@@ -243,12 +247,18 @@ DEPLOYED = ("spark2", "spark3", "spark1")
 
 
 def test_deploy_refuses_what_it_does_not_know(recording: Laptop) -> None:
-    for word, message in (
-        ("--rum", "usage: operator/deploy.sh"),
-        ("spark9", "there is no node spark9"),
-        ("--skip", "usage: operator/deploy.sh"),
+    skipped = "--skip spark1 --skip spark2 --skip spark3"
+    for words, message in (
+        ("--run --rum", "usage: operator/deploy.sh"),
+        ("--run spark9", "there is no node spark9"),
+        ("--run --skip", "usage: operator/deploy.sh"),
+        ("--status --apply", "deploy.sh: --status and --apply exclude each other"),
+        ("--apply --check-engine", "deploy.sh: --apply and --check-engine exclude each other"),
+        ("--status --set-hostname", "deploy.sh: --status and --set-hostname exclude each other"),
+        ("--apply spark2 --skip spark2", "deploy.sh: spark2 is both named and left out"),
+        (f"--apply {skipped}", "deploy.sh: all nodes are left out; nothing was done"),
     ):
-        done = recording.run("deploy.sh", "--run", word)
+        done = recording.run("deploy.sh", *words.split())
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith(message)
     assert recording.recorded() == []
@@ -257,8 +267,9 @@ def test_deploy_refuses_what_it_does_not_know(recording: Laptop) -> None:
 def test_deploy_with_rsync(laptop: Laptop) -> None:
     """A node is a folder here: it gets what was generated, and loses what was there before."""
     require("rsync")
-    words = "while [[ $1 == -* ]]; do if [[ $1 == -t ]]; then shift; else shift 2; fi; done"
-    laptop.add("ssh", f'{words}; cd "$CALLS/$1" && shift && exec bash -c "${{*#sudo}}"\n')
+    words = "while [[ $1 == -* ]]; do shift 2; done"
+    laptop.add("ssh", f'{words}; cd "$CALLS/$1" && shift && exec bash -c "$*"\n')
+    laptop.add("sudo", 'while [[ $1 == -* || ! $1 ]]; do shift; done; exec "$@"\n')
     for node in LAB_MESH.site.nodes:
         (laptop.bundle / node.name / "install.sh").write_text('#!/bin/sh\necho "checked $*"\n')
         (laptop.calls / node.name / "sparkgen-bundle").mkdir(parents=True)
@@ -311,9 +322,8 @@ def nodes(recording: Laptop) -> Laptop:
 
 def installed(node: str) -> list[str]:
     """The calls that install a node."""
-    recorded = [f"ssh -F operator/ssh_config -t {node} sudo sparkgen-bundle/install.sh --apply"]
-    recorded += [f"ssh -F operator/ssh_config -t {node} sudo sparkgen-bundle/install.sh --confirm"]
-    return [*recorded, verified(node, " --alone")]
+    run = f"{SSH} {node} sudo -S -p '' sparkgen-bundle/install.sh"
+    return [f"{run} --apply", f"{run} --confirm", verified(node, " --alone")]
 
 
 def verified(node: str, alone: str = "") -> str:

@@ -32,7 +32,7 @@ def site_of(text: str = GOLDEN.read_text()) -> Site:
 # A node is a folder of states, one file per unit; each line of FAULTS is something that fails.
 SSH = """\
 #!/bin/bash
-while [[ $1 == -* ]]; do [[ $1 != -F ]] || shift; shift; done
+while [[ $1 == -* ]]; do [[ $1 != -[Fo] ]] || shift; shift; done
 export NODE=$1 && shift
 echo "$NODE: $*" >>"$CALLS/log"
 fault() { [[ $FAULTS == *$'\\n'"$1"$'\\n'* ]]; }
@@ -86,9 +86,15 @@ SUDO = """\
 #!/bin/bash
 password=
 [[ ! -e $CALLS/$NODE/password ]] || read -r password <"$CALLS/$NODE/password"
-if [[ $1 == -n ]]; then [[ ! $password ]]; exit; fi
+if [[ $1 == -n ]]; then
+  [[ $password ]] || exit 0
+  echo 'sudo: a password is required' >&2 && exit 1
+fi
 [[ $1 == -S && $2 == -p && ! $3 ]] && shift 3 || exit 2
-if [[ $password ]]; then read -r word && [[ $word == "$password" ]] || exit 1; fi
+if [[ $password ]]; then
+  read -r word
+  [[ $word == "$password" ]] || { echo 'sudo: 1 incorrect password attempt' >&2 && exit 1; }
+fi
 exec "$@"
 """
 VERIFY = """\
@@ -109,7 +115,7 @@ HEAD = next(f for f in IN_GROUPS if str(f) == "golden-groups-alternatives/spark1
 def operator_files() -> dict[str, str]:
     """The operator's files of the site, which wait only briefly: stand-ins start at once."""
     tree = render(site_of(), "")
-    names = ("switch.sh", "reasons.sh", "site.env", "ssh_config")
+    names = ("switch.sh", "logins.sh", "reasons.sh", "site.env", "ssh_config")
     return {name: tree[f"operator/{name}"].text.replace(" 2100\n", " 15\n") for name in names}
 
 

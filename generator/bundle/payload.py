@@ -27,8 +27,11 @@ def original(path: str) -> str:
         return "operator/image/build.sh"
     if folder == "jobs":
         return f"jobs/{rest.rpartition('/')[2]}"
-    return path if folder == "operator" else f"node/{_AGAIN.get(rest, rest)}"
+    return path if folder == "operator" else _AGAIN.get(rest, f"node/{rest}")
 
 
-# Files that are also installed, and their place in a node's folder.
-_AGAIN = {"opt/sparkgen/verify.py": "verify.py"}
+# Files that a node's folder has, or has again, in another place.
+_AGAIN = {
+    "opt/sparkgen/reasons.sh": "operator/reasons.sh",
+    "opt/sparkgen/verify.py": "node/verify.py",
+}

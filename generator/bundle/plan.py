@@ -227,6 +227,7 @@ _OPERATOR_OF_EVERY_SITE = (
     OperatorEntry("operator/airgap.sh", 0o755, payload=True),
     OperatorEntry("operator/cables.txt", made=cable_sheet, wanted=_is_cabled),
     OperatorEntry("operator/deploy.sh", 0o755, payload=True),
+    OperatorEntry("operator/logins.sh", payload=True),
     OperatorEntry("operator/reasons.sh", payload=True),
     OperatorEntry("operator/site.env"),
     OperatorEntry("operator/ssh_config"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from generator.activation import Activation, Effect
+from generator.activation import NOTHING, Activation, Effect
 from generator.records import record
 from generator.site import Node, Part, Site
 from generator.site.entry import Entry
@@ -85,7 +85,7 @@ class Firewall(Service):
     NAME = "firewall"
     ENTRIES = (
         Entry("etc/sparkgen/firewall.rules", _ACTIVATION, values=_values),
-        Entry("opt/sparkgen/firewall.sh", _ACTIVATION, 0o755, payload=True),
+        Entry("opt/sparkgen/firewall.sh", NOTHING, 0o755, payload=True),
     )
 
 

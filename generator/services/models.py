@@ -31,7 +31,10 @@ class Models(Service):
 
     NAME = "models"
     IS_OF_GROUPS = True
-    ENTRIES = (Entry("opt/sparkgen/models.sh", NOTHING, 0o755, _is_head, payload=True),)
+    ENTRIES = (
+        Entry("opt/sparkgen/models.sh", NOTHING, 0o755, _is_head, payload=True),
+        Entry("opt/sparkgen/reasons.sh", NOTHING, 0o644, _is_head, payload=True),
+    )
 
     @staticmethod
     def copies(site: Site, node: Node) -> tuple[tuple[str, str], ...]:

@@ -102,9 +102,11 @@ change() {
   done
   if ((${#old[@]})); then (cd "$root/" && cp --archive --parents "${old[@]}" "$new/before"); fi
   if live && about "$sysctl" "$@"; then
-    # What the kernel uses now, whichever file said so.
-    sed -n 's/^\(net[^ ]*\) *=.*/\1/p' "/$sysctl" "$stage/$sysctl" 2>/dev/null | sort -u | xargs -r sysctl >"$new/sysctl" 2>/dev/null || true
+    # What the kernel uses now, whichever file said so; networkd sets promote_secondaries itself.
+    sed -nE 's/^(net.*)\.arp_ignore *=.*/&\n\1.promote_secondaries =/; s/^(net[^ ]*) *=.*/\1/Mgp' "/$sysctl" "$stage/$sysctl" 2>/dev/null |
+      sort -u | xargs -r sysctl >"$new/sysctl" 2>/dev/null || true
   fi
+  if live && about "$netplan" "$@"; then record_links >"$new/links"; fi
   install --mode 0755 "${BASH_SOURCE[0]}" "$new/install.sh"
   settle "$new"
   mv --no-target-directory "$new" "$backup"
@@ -115,6 +117,16 @@ change() {
   settle "$backup"
   rm "$backup/unfinished"
   open=''
+}
+
+# The state and MTU of each link, as 'ip -batch' takes them: netplan leaves links that it no longer knows as they are.
+record_links() {
+  local link mtu flags state names
+  names=" $(sed -n 's/^    \([^ ]*\):$/\1/p' "/$netplan" "$stage/$netplan" 2>/dev/null | tr '\n' ' ' || true) "
+  while read -r link mtu flags; do
+    state=down && if [[ $flags == *,UP,* ]]; then state=up; fi
+    if [[ $names == *" $link "* ]]; then echo "link set dev $link mtu $mtu $state"; fi
+  done < <(timeout 15 ip -o link | sed -nE 's/^[0-9]+: ([^:@]+)[^<]*<([^>]*)> mtu ([0-9]+) .*/\1 \3 ,\2,/p')
 }
 
 # Restores what was there before changes, the newest first: what the oldest one found counts.
@@ -137,6 +149,7 @@ undo() {
     activate "${paths[@]}" && disarm
     for from in "$@"; do
       if [[ -s $from/sysctl ]] && ! timeout 60 sysctl --quiet --load="$from/sysctl" {lock}>&-; then left+=("kernel settings: see $from.undone/sysctl"); fi
+      if [[ -s $from/links ]] && ! timeout 60 ip -batch "$from/links" {lock}>&-; then left+=("links: see $from.undone/links"); fi
       if [[ -e $from/firewall && -x /opt/sparkgen/firewall.sh ]]; then try /opt/sparkgen/firewall.sh --keep || true; fi
     done
   fi
@@ -233,10 +246,12 @@ activate() {
   if about etc/systemd/ "$@"; then try systemctl daemon-reload || true; fi
   if about etc/ssh/sshd "$@"; then
     mkdir -p /run/sshd
-    if try sshd -t; then try systemctl try-reload-or-restart ssh || true; fi
+    if try sshd -t; then reload ssh; fi
   fi
-  if about etc/fail2ban/ "$@"; then try systemctl try-reload-or-restart fail2ban || true; fi
+  if about etc/fail2ban/ "$@"; then reload fail2ban; fi
 }
+# verify.py tells when it is not there.
+reload() { [[ $(timeout 15 systemctl show -P LoadState "$1" 2>/dev/null) == not-found ]] || try systemctl try-reload-or-restart "$1" || true; }
 
 # A change that cuts the connection is reverted by a timer, which outlives the session: one of this boot, for which
 # systemd need not reload its units, and one of the next boot, in case somebody power-cycles the node.
@@ -293,7 +308,7 @@ finish() {
   if [[ $status != 0 && -z $different ]]; then exit 2; else exit "$status"; fi
 }
 
-action=check root='' set_hostname='' force_host='' force_links='' confirm=1 unconfirmed='' right_links=''
+action=check named='' root='' set_hostname='' force_host='' force_links='' confirm=1 unconfirmed='' right_links=''
 refused=0 problems=0 overdue='' open='' new='' number=0 different='' job='' batch='' running=''
 changed=() history=() paths=() recorded=() unread=() suspects=() immutable=''
 declare -A origin=() kind=() digest=() facts=()
@@ -304,7 +319,10 @@ exec {lock}</dev/null
 if [[ -e $bundle/conditions.sh ]]; then . "$bundle/conditions.sh"; fi
 while (($#)); do
   case $1 in
-    --check | --apply | --confirm | --rollback | --uninstall) action=${1#--} ;;
+    --check | --apply | --confirm | --rollback | --uninstall)
+      [[ -z $named || $named == "$1" ]] || die "$named and $1 exclude each other"
+      named=$1 action=${1#--}
+      ;;
     --root) root=$(realpath --canonicalize-existing "${2:-}") && shift ;;
     --set-hostname) set_hostname=1 ;;
     --force-host) force_host=1 ;;

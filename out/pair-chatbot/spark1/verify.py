@@ -67,35 +67,29 @@ except ImportError as error:
     print(f"{error}; copy this node's folder of the bundle here again", file=sys.stderr)
     raise SystemExit(2) from error
 
-# The checks, in the order in which they run: name, what it needs (NEEDS), what it compares. Below
-# each, its verdicts: status, the condition that its function names, what was found, and what to do.
-# A function is called like its check, after an underscore.
+# The checks, in the order in which they run: name, what it needs, what it compares. Below each, the
+# verdicts: status, the condition that its function names, what was found, what to do. A function
+# is called like its check, after an underscore.
 TABLE = r"""
 hostname | | The machine's name, with the node's.
   OK | {found}
-  FAIL other | this machine is called {found}, and the folder is for {node.name} | use the folder of
-      this machine, or: sudo {node.installer} --apply --set-hostname
+  FAIL other | this machine is called {found}, and the folder is for {node.name} | use the folder of this machine, or: sudo {node.installer} --apply --set-hostname
 os | | The release of DGX OS, with the first one that supports clusters.
   OK | DGX OS {version}, kernel {kernel}
   FAIL foreign | /etc/dgx-release does not say DGX Spark | run this on a DGX Spark with DGX OS
-  FAIL old | DGX OS {version}, last updated in {month} | update it with the DGX Dashboard: it must
-      be the release of April 2026 or later
+  FAIL old | DGX OS {version}, last updated in {month} | update it with the DGX Dashboard: it must be the release of April 2026 or later
 driver | | Whether the driver answers and has a GPU.
   OK | {node.driver}
-  FAIL none | nvidia-smi shows {said} | reboot; if that does not help, install the updates of the
-      DGX Dashboard
+  FAIL none | nvidia-smi shows {said} | reboot; if that does not help, install the updates of the DGX Dashboard
 clock | fact=CLOCK_MHZ | The GPU's clock, with its limit in the site.
   OK | {now} MHz, at most {bound}
   SKIP silent | nvidia-smi does not say how fast the GPU runs
-  FAIL fast | the GPU runs at {now} MHz, above its limit of {bound} | sudo systemctl restart
-      sparkgen-power
+  FAIL fast | the GPU runs at {now} MHz, above its limit of {bound} | sudo systemctl restart sparkgen-power
 throttling | | What slows the GPU down, and its clock under load.
   OK | nothing slows the GPU down
   SKIP silent | nvidia-smi does not say what slows the GPU down
-  FAIL slowed | the GPU is slowed down by {slowed} ({reasons}) | look at its fans and its
-      surroundings, and use the power supply that came with it
-  FAIL slow | the GPU is busy at {clock} MHz, less than half of its clock | shut down, unplug the
-      power for a minute; if it comes back, have the node replaced
+  FAIL slowed | the GPU is slowed down by {slowed} ({reasons}) | look at its fans and its surroundings, and use the power supply that came with it
+  FAIL slow | the GPU is busy at {clock} MHz, less than half of its clock | shut down, unplug the power for a minute; if it comes back, have the node replaced
 advisory | | Kernel and driver, with the versions that are known to be faulty.
   OK | none of {number} is about this kernel and driver
   FAIL faulty | {what} | {remedy}
@@ -108,24 +102,18 @@ time | | Whether the clock is synchronized.
   FAIL off | the clock is not synchronized | sudo timedatectl set-ntp true
 docker | docker | Whether Docker answers this user.
   OK | version {node.docker}
-  FAIL silent | docker info does not answer {node.who} | sudo systemctl start docker; as a user,
-      also: sudo usermod -aG docker "$USER", and log in again
-  FAIL rootless | the Docker that answers {node.who} is rootless, and the units use root's | docker
-      context use default, and unset DOCKER_HOST; then as for no answer
+  FAIL silent | docker info does not answer {node.who} | sudo systemctl start docker; as a user, also: sudo usermod -aG docker "$USER", and log in again
+  FAIL rootless | the Docker that answers {node.who} is rootless, and the units use root's | docker context use default, and unset DOCKER_HOST; then as for no answer
 compose | compose | Compose's version, with 2.
   OK | version {version}
-  FAIL old | docker compose is {version}, not version 2 or later | sudo apt-get install
-      docker-compose-plugin
+  FAIL old | docker compose is {version}, not version 2 or later | sudo apt-get install docker-compose-plugin
 nvidia-runtime | compose dockerd | Whether Docker knows NVIDIA's runtime.
   OK | known to Docker
-  FAIL unknown | Docker does not know the runtime nvidia | sudo nvidia-ctk runtime configure
-      --runtime=docker && sudo systemctl restart docker
+  FAIL unknown | Docker does not know the runtime nvidia | sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker
 cdi | compose | The driver that the GPU's CDI specification is for.
   OK | {file}
-  FAIL none | no CDI specification of the GPU: the engine loses it at the next daemon-reload | sudo
-      systemctl enable --now nvidia-cdi-refresh.path nvidia-cdi-refresh.service
-  FAIL old | {file} is not for the driver {version} | sudo systemctl restart
-      nvidia-cdi-refresh.service, then the engine
+  FAIL none | no CDI specification of the GPU: the engine loses it at the next daemon-reload | sudo systemctl enable --now nvidia-cdi-refresh.path nvidia-cdi-refresh.service
+  FAIL old | {file} is not for the driver {version} | sudo systemctl restart nvidia-cdi-refresh.service, then the engine
 bundle | folder | Each file of the folder, with its checksum.
   OK | {node.here} is complete
   FAIL empty | SHA256SUMS is missing or empty | copy the folder {node.name} of the bundle here again
@@ -137,24 +125,18 @@ files | folder | Each file of the bundle, with the one that is installed: text a
   FAIL wrong | {wrong} | sudo {node.installer} --check shows how, --apply fixes it
 rights | | Who can write to what root runs or reads, and to the folders on its path.
   OK | only root can change what is installed
-  FAIL open | others than root can change what root runs: {wrong} | find out who did that, then:
-      sudo chown root:root {names} && sudo chmod go-w {names}
+  FAIL open | others than root can change what root runs: {wrong} | find out who did that, then: sudo chown root:root {names} && sudo chmod go-w {names}
 nccl.conf | file=etc/nccl.conf | /etc/nccl.conf, with the bundle's.
   OK | that of the bundle, NCCL_IB_DISABLE={wanted}
-  FAIL gone | /etc/nccl.conf is missing or can't be read | sudo {node.installer} --apply, then
-      restart the engine
-  FAIL off | /etc/nccl.conf has NCCL_IB_DISABLE={value}, not {wanted} | sudo {node.installer}
-      --apply, then restart the engine
+  FAIL gone | /etc/nccl.conf is missing or can't be read | sudo {node.installer} --apply, then restart the engine
+  FAIL off | /etc/nccl.conf has NCCL_IB_DISABLE={value}, not {wanted} | sudo {node.installer} --apply, then restart the engine
   FAIL other | /etc/nccl.conf differs | sudo {node.installer} --apply, then restart the engine
-nccl-masks | file=etc/nccl.conf | The variables of nccl.conf, with this user's environment and own
-      file.
+nccl-masks | file=etc/nccl.conf | The variables of nccl.conf, with this user's environment and own file.
   OK | neither the environment nor {file} overrides nccl.conf
-  FAIL masked | nccl.conf is overridden by {masks} | remove these for programs started by hand; the
-      engine has its own environment
+  FAIL masked | nccl.conf is overridden by {masks} | remove these for programs started by hand; the engine has its own environment
 secrets | fact=SECRET | Whether each secret has a value, which only root can read.
   OK | {file} has a value for each name
-  LATER gone | there is no {file} | create it as README.md says: the engine does not start without
-      it
+  LATER gone | there is no {file} | create it as README.md says: the engine does not start without it
   FAIL open | {file} can be read by everyone | sudo chmod 0600 {file}
   SKIP closed | {file} exists; only root can read it
   LATER empty | {file} has no value for {empty} | sudoedit {file}: one NAME=VALUE per line
@@ -165,15 +147,12 @@ image | engine fact=IMAGE dockerd later | The engine's image: its architecture, 
   OK alone | {id}
   FAIL gone | {engine.image} is not here | {get}
   FAIL foreign | {engine.image} is for {architecture}, not for arm64 | {again}
-  FAIL other | {engine.image} was built from something else | run build.sh of operator/image on the
-      head, as README.md says
+  FAIL other | {engine.image} was built from something else | run build.sh of operator/image on the head, as README.md says
 venv | engine fact=VENV later | The engine's version in its virtual environment, with the site's.
   OK | {engine.package} {found} in {engine.venv}
   FAIL gone | {engine.venv} has no {engine.package} | create it as README.md says
-  FAIL other | {engine.venv} has {engine.package} {found}, and the site expects {engine.release} |
-      install {engine.package} {release} there, or write {found} as engine.version of the site
-model | engine later | The files of each model: headers, tensors, sizes, tokenizer; --deep: every
-      byte.
+  FAIL other | {engine.venv} has {engine.package} {found}, and the site expects {engine.release} | install {engine.package} {release} there, or write {found} as engine.version of the site
+model | engine later | The files of each model: headers, tensors, sizes, tokenizer; --deep: every byte.
   OK | {what}{compared}
   OK sent | on {there}, which sends this node its layers
   OK files | {number} GGUF files, the first {what}
@@ -181,13 +160,11 @@ model | engine later | The files of each model: headers, tensors, sizes, tokeniz
   FAIL folder | {fault} | copy the model into {what} again
   FAIL unlike | refs/{revision} of {source} leads to {commit:.12}, which is not here | {get}
   FAIL absent | {source}, revision {revision}, is not in {engine.hub} | {get}
-  FAIL locked | {source} is at {commit:.12}, and the lock has {locked:.12} | {get}, and write that
-      into refs/{revision}
+  FAIL locked | {source} is at {commit:.12}, and the lock has {locked:.12} | {get}, and write that into refs/{revision}
   FAIL hub | {fault} | {get}
   FAIL missing | not here, or empty: {missing} | copy the files there, as README.md says
   FAIL file | {fault} | copy the files there, as README.md says
-vocabularies | engine fact=VOCABULARY later | The vocabularies beside the model, with their
-      checksums.
+vocabularies | engine fact=VOCABULARY later | The vocabularies beside the model, with their checksums.
   OK | {number} in {folder}
   FAIL wrong | not in {folder}, or not right: {wrong} | fetch them from {source}/, as README.md says
 files-of-site | engine fact=FILE later | Files that people put here for the engine, with checksums.
@@ -196,87 +173,61 @@ files-of-site | engine fact=FILE later | Files that people put here for the engi
 slurm | engine fact=SQUASHFS later | What Slurm needs to start the engine in its container.
   OK | with PMIx and pyxis, and {squashfs}
   FAIL pmix | srun --mpi=list does not name pmix | install Slurm's plugin for PMIx
-  FAIL pyxis | srun has no --container-image | install pyxis, and name it in
-      /etc/slurm/plugstack.conf
-  FAIL hook | enroot has no hook for PMIx, so containers would not get Slurm's | sudo ln -s
-      /usr/share/enroot/hooks.d/50-slurm-pmi.sh /etc/enroot/hooks.d/
+  FAIL pyxis | srun has no --container-image | install pyxis, and name it in /etc/slurm/plugstack.conf
+  FAIL hook | enroot has no hook for PMIx, so containers would not get Slurm's | sudo ln -s /usr/share/enroot/hooks.d/50-slurm-pmi.sh /etc/enroot/hooks.d/
   FAIL gone | there is no {squashfs} | import the image as README.md says
 keys | engine fact=KEY later | Whether the files are there with which MPI reaches the other nodes.
   OK | there are {files}
-  FAIL gone | there is no {missing} | create it as README.md says: MPI reaches no other node without
-      it
+  FAIL gone | there is no {missing} | create it as README.md says: MPI reaches no other node without it
 disk | | Free space where logs, containers, models and compiled kernels are, with 20 GiB.
   OK | {found}
-  FAIL full | {found} | free at least 20 GiB, for example by removing unused images: docker image
-      prune --all
-  FAIL crowded | {crowded} are used: no more files can be created | find what has created
-      so many files: sudo du --inodes --max-depth=3 / | sort -n
-kv-disk | fact=KV_OFFLOAD | The space for the KV cache on disk, with its limit; its own counts as
-      free.
+  FAIL full | {found} | free at least 20 GiB, for example by removing unused images: docker image prune --all
+  FAIL crowded | {crowded} are used: no more files can be created | find what has created so many files: sudo du --inodes --max-depth=3 / | sort -n
+kv-disk | fact=KV_OFFLOAD | The space for the KV cache on disk, with its limit; its own counts as free.
   OK | {used} of {limit} GiB in {folder}, {free} GiB free
-  FAIL small | {used} of {limit} GiB in {folder}, and {free} GiB free | free {lacking} GiB there, or
-      write less than {limit} under model.kv_offload of the site
+  FAIL small | {used} of {limit} GiB in {folder}, and {free} GiB free | free {lacking} GiB there, or write less than {limit} under model.kv_offload of the site
 memory | | Available memory, with the engine's share, or with what a node needs beside it.
   OK | {available:.1f} GiB available, {planned:g} of {visible:g} GiB planned
   OK beside | {available:.1f} GiB available beside the engine
-  FAIL short | {available:.1f} GiB available beside the engine: the node is about to freeze | stop
-      what else uses memory (ps aux --sort=-rss), or give the engine less of it
-      (engine.memory_utilization of the site)
-  FAIL taken | {available:.1f} GiB available, {planned:g} of {visible:g} GiB planned | stop what
-      uses memory (ps aux --sort=-rss), such as the desktop: sudo systemctl isolate
-      multi-user.target
+  FAIL short | {available:.1f} GiB available beside the engine: the node is about to freeze | stop what else uses memory (ps aux --sort=-rss), or give the engine less of it (engine.memory_utilization of the site)
+  FAIL taken | {available:.1f} GiB available, {planned:g} of {visible:g} GiB planned | stop what uses memory (ps aux --sort=-rss), such as the desktop: sudo systemctl isolate multi-user.target
 swap | | Swap in use: an engine whose memory is swapped out stalls.
   OK | {used:.1f} GiB in use
-  FAIL much | {used:.1f} GiB of swap is in use: memory has been short | find out what uses memory
-      (ps aux --sort=-rss), then: sudo swapoff --all && sudo swapon --all
+  FAIL much | {used:.1f} GiB of swap is in use: memory has been short | find out what uses memory (ps aux --sort=-rss), then: sudo swapoff --all && sudo swapon --all
 unit | | The state of each unit of the bundle that a target wants, and of its timers.
   OK | {state}, enabled, {restarts} restarts
   OK waits | it waits for its turn
   OK turn | it waits for its turn, while {instead} is running
-  SKIP instead | {instead} is running in its place: operator/switch.sh {group}, or 'active:
-      {instead}' in the site file
+  SKIP instead | {instead} is running in its place: operator/switch.sh {group}, or 'active: {instead}' in the site file
   SKIP starting | it is starting ({sub})
-  FAIL both | {instead} is running, and after a reboot {group} would start too | sudo
-      systemctl disable {unit}
+  FAIL both | {instead} is running, and after a reboot {group} would start too | sudo systemctl disable {unit}
   FAIL unknown | systemd does not know {unit}.service | sudo {node.installer} --apply
-  FAIL reload | the unit has changed since systemd read it | sudo systemctl daemon-reload, then
-      restart {unit}
-  FAIL edited | {extra} changes it: it is not the unit of the bundle | sudo systemctl revert {unit},
-      or read it: systemctl cat {unit}
-  FAIL failed | it has failed, after {restarts} restarts | find the cause with journalctl -u {unit},
-      then: sudo systemctl reset-failed {unit}
-  FAIL exits | it exits again and again: {restarts} restarts, the last exit was {ending} | find the
-      cause with journalctl -u {unit}
-  FAIL again | it is starting again, after {restarts} restarts | find the cause with journalctl -u
-      {unit}
+  FAIL reload | the unit has changed since systemd read it | sudo systemctl daemon-reload, then restart {unit}
+  FAIL edited | {extra} changes it: it is not the unit of the bundle | sudo systemctl revert {unit}, or read it: systemctl cat {unit}
+  FAIL failed | it has failed, after {restarts} restarts | find the cause with journalctl -u {unit}, then: sudo systemctl reset-failed {unit}
+  FAIL exits | it exits again and again: {restarts} restarts, the last exit was {ending} | find the cause with journalctl -u {unit}
+  FAIL again | it is starting again, after {restarts} restarts | find the cause with journalctl -u {unit}
   FAIL stopped | it was stopped, and is not running | sudo systemctl enable --now {unit}
   LATER idle | it is not started | sudo systemctl enable --now {unit}
   FAIL disabled | active, but {file}: a reboot will not bring it back | sudo systemctl enable {unit}
-  FAIL often | {restarts} restarts, the last one {age:.0f} s ago | find the cause with journalctl -u
-      {unit}; once it is mended, sudo systemctl reset-failed {unit} clears the count
-  FAIL young | {restarts} restarts, the last one {age:.0f} s ago | find the cause with journalctl -u
-      {unit}; fine if it is still up after {load:g} s
+  FAIL often | {restarts} restarts, the last one {age:.0f} s ago | find the cause with journalctl -u {unit}; once it is mended, sudo systemctl reset-failed {unit} clears the count
+  FAIL young | {restarts} restarts, the last one {age:.0f} s ago | find the cause with journalctl -u {unit}; fine if it is still up after {load:g} s
   FAIL timer | the timer is not running | sudo systemctl start {unit}
-  FAIL left | it is a unit of an earlier bundle | sudo systemctl disable --now {unit}, and remove
-      /etc/systemd/system/{unit}
-running | engine runs later | The engine with the bundle: image, arguments, environment, mounts,
-      files.
+  FAIL left | it is a unit of an earlier bundle | sudo systemctl disable --now {unit}, and remove /etc/systemd/system/{unit}
+running | engine runs later | The engine with the bundle: image, arguments, environment, mounts, files.
   OK | image, arguments, environment, mounts and files are those of the bundle
   SKIP closed | only root and {node.user} can look at the engine's process
   SKIP unlisted | bundle fails
   SKIP silent | docker inspect {engine.unit} does not describe the container
-  FAIL other | applied, not restarted: the engine runs with {faults} | on all nodes of the engine:
-      sudo systemctl restart {engine.unit}
+  FAIL other | applied, not restarted: the engine runs with {faults} | on all nodes of the engine: sudo systemctl restart {engine.unit}
   FAIL paused | the container is {state}, and answers nothing | docker unpause {engine.unit}
 containers | daemon later | The running containers of the services, with their Compose files.
   OK | {right} are those of their Compose files
-  FAIL other | applied, not restarted: {wrong} | restart what runs it: sudo systemctl restart
-      {begin}
+  FAIL other | applied, not restarted: {wrong} | restart what runs it: sudo systemctl restart {begin}
   FAIL left | {left} runs, and is not of this bundle | docker rm --force {left}
 gpu | | What else computes on the GPU, beside the bundle's engines.
   OK | nothing but the engine computes on the GPU
-  FAIL shared | {others} also computes on the GPU | stop it, or give the engine less memory
-      (engine.memory_utilization of the site)
+  FAIL shared | {others} also computes on the GPU | stop it, or give the engine less memory (engine.memory_utilization of the site)
 ports | ports fact=PORT | Who listens on the ports of the engine and the services.
   OK | free: {free}; in use here: {held}
   FAIL taken | taken: {taken} | stop that program, or choose other ports in the site file
@@ -287,34 +238,25 @@ api | engine fact=HEALTH_URL turn | Whether the engine serves: Docker's status, 
   SKIP stopped | the engine is not running
   SKIP loading | the engine is loading the model
   SKIP closed | the {what} is loading the model: port {port} is not open yet
-  FAIL sick | the container is {health} | docker inspect --format '{{{{json .State.Health}}}}'
-      {engine.unit}, and docker logs {engine.unit}
-  FAIL silent | {engine.url}/health does not answer, though the container is healthy | look for what
-      is in between: sudo ufw status, ip address
+  FAIL sick | the container is {health} | docker inspect --format '{{{{json .State.Health}}}}' {engine.unit}, and docker logs {engine.unit}
+  FAIL silent | {engine.url}/health does not answer, though the container is healthy | look for what is in between: sudo ufw status, ip address
   FAIL mute | {engine.url}/health does not answer, though its port is open | {log}
 nccl-version | engine fact=NCCL container runs | The release of NCCL that the engine has loaded.
   OK | NCCL {version} from {path}
-  FAIL other | the engine has loaded NCCL {version} from {path}, and the site expects {wanted} |
-      write 'nccl: {version}' in the site file, or remove what puts that library before the image's
-progress | engine computes | Whether a busy engine generates tokens: one that waits may look
-      healthy.
+  FAIL other | the engine has loaded NCCL {version} from {path}, and the site expects {wanted} | write 'nccl: {version}' in the site file, or remove what puts that library before the image's
+progress | engine computes | Whether a busy engine generates tokens: one that waits may look healthy.
   OK | the GPU is busy at {power:g} W, and tokens are generated
   SKIP long | {doing}, and no token was counted: a long prompt, or a hang; run this again
   SKIP worker | {doing}, as in an engine that hangs: see progress in ./verify.py on {head}
-  SKIP uncounted | {doing}, as in an engine that hangs, and the engine counts no tokens at
-      {engine.url}/metrics
-  FAIL hangs | the engine hangs: {doing}, and for a while no token has been generated{asked} | look
-      for a dead rank (./verify.py on the other nodes), then on all nodes: sudo systemctl
-      reset-failed 'sparkgen-*'; sudo systemctl restart {engine.unit}
+  SKIP uncounted | {doing}, as in an engine that hangs, and the engine counts no tokens at {engine.url}/metrics
+  FAIL hangs | the engine hangs: {doing}, and for a while no token has been generated{asked} | look for a dead rank (./verify.py on the other nodes), then on all nodes: sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart {engine.unit}
 firewall | file=opt/sparkgen/firewall.sh | Whether ufw is on, also after a reboot, with our rules.
   OK | ufw is on, with the rules of this site
   FAIL off | ufw is off | sudo /opt/sparkgen/firewall.sh
   FAIL disabled | ufw is on, but off after a reboot | sudo systemctl enable ufw
-  FAIL open | ufw lets in what no rule names: its default is {policy} | sudo
-      /opt/sparkgen/firewall.sh
+  FAIL open | ufw lets in what no rule names: its default is {policy} | sudo /opt/sparkgen/firewall.sh
   SKIP closed | ufw is on; only root sees its rules
-  FAIL gone | ufw should be on, but the kernel has none of its rules | sudo ufw reload; if that
-      fails: journalctl -u ufw
+  FAIL gone | ufw should be on, but the kernel has none of its rules | sudo ufw reload; if that fails: journalctl -u ufw
   FAIL bare | ufw is on without the rules of this site | sudo /opt/sparkgen/firewall.sh
   FAIL absent | ufw is on without: {absent} | sudo /opt/sparkgen/firewall.sh
 gateway | fact=GATEWAY | Whether the gateway answers for each model that is loaded, by which engine.
@@ -329,29 +271,23 @@ certificate | fact=TLS_CERTIFICATE later | The proxy's certificate: key, name, a
   FAIL faulty | {found} | correct it, and: sudo systemctl reload sparkgen-proxy
 fail2ban | file=etc/fail2ban/jail.d/sparkgen.conf | Whether fail2ban runs with its jail for sshd.
   OK | it is running, with the jail sshd
-  FAIL off | fail2ban is not running: nobody is locked out | sudo systemctl enable --now fail2ban;
-      if it exits again: journalctl -u fail2ban
+  FAIL off | fail2ban is not running: nobody is locked out | sudo systemctl enable --now fail2ban; if it exits again: journalctl -u fail2ban
   SKIP closed | it is running; only root sees its jails
-  FAIL bare | it is running without the jail sshd | sudo systemctl restart fail2ban, and read
-      /var/log/fail2ban.log
+  FAIL bare | it is running without the jail sshd | sudo systemctl restart fail2ban, and read /var/log/fail2ban.log
 sshd | file=etc/ssh/sshd_config.d/40-sparkgen.conf | What sshd does for trusted and other addresses.
   OK | it has the settings of {sshd}
   SKIP closed | only root can ask sshd for its settings
   SKIP early | sshd answers only after the first login: {error}
-  FAIL broken | sshd rejects its settings: {error} | fix what it names, before sshd is restarted:
-      sudo sshd -t
+  FAIL broken | sshd rejects its settings: {error} | fix what it names, before sshd is restarted: sudo sshd -t
   FAIL other | {wrong} | remove it from {where}, then: sudo systemctl reload ssh
 management | several | The node's own address, and whether the other nodes answer on theirs.
   OK | all other nodes answer: {names}
-  FAIL moved | this node does not have the address {own} | give it that address, in the way that the
-      others get theirs, or write its address into the site file
-  FAIL silent | no answer from {silent} | make sure that it is on and connected to the switch of the
-      management network: the engine's ranks meet on that network
+  FAIL moved | this node does not have the address {own} | give it that address, in the way that the others get theirs, or write its address into the site file
+  FAIL silent | no answer from {silent} | make sure that it is on and connected to the switch of the management network: the engine's ranks meet on that network
 hosts | several | The bundle's names and addresses, with /etc/hosts.
   OK | /etc/hosts has all names of the bundle
   SKIP unlisted | bundle fails
-  FAIL wrong | /etc/hosts: {wrong} | sudo {node.installer} --apply, and remove other lines with
-      these names
+  FAIL wrong | /etc/hosts: {wrong} | sudo {node.installer} --apply, and remove other lines with these names
 alike | several | Release, kernel, driver, firmware and image, with the other nodes' (--peers).
   OK | {own}
   SKIP unasked | --peers compares over ssh; here: {own}
@@ -359,14 +295,12 @@ alike | several | Release, kernel, driver, firmware and image, with the other no
   FAIL other | {peer} has {different} | update this node or {peer}: all nodes must be alike
 memlock | halves folder | How much memory a login may pin, with the 1 GiB of nccl-test.sh.
   OK | {limit}
-  FAIL little | {limit}, less than the 1 GiB of nccl-test.sh | echo '* - memlock unlimited' | sudo
-      tee /etc/security/limits.d/90-memlock.conf, and log in again
+  FAIL little | {limit}, less than the 1 GiB of nccl-test.sh | echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/90-memlock.conf, and log in again
 owner | halves folder | Who else configures the fabric's interfaces.
   OK | nothing else configures these interfaces: netplan, networkd or NetworkManager
   SKIP silent | {program} does not run: it needs python3
   SKIP hidden | only root can read {hidden}
-  FAIL foreign | {foreign} configures these interfaces too | save and remove it or narrow its match,
-      keep NVIDIA Sync's Cluster Assistant off these ports, then: sudo netplan apply
+  FAIL foreign | {foreign} configures these interfaces too | save and remove it or narrow its match, keep NVIDIA Sync's Cluster Assistant off these ports, then: sudo netplan apply
 sysctl | halves | The kernel's settings in force, with those of the bundle.
   OK | each interface answers ARP only for its own address
   FAIL wrong | {wrong} | sudo sysctl --system
@@ -374,82 +308,59 @@ firmware | halves | The NIC's firmware: the same on all halves, and recent.
   OK | {found} on all halves
   OK several | {found} on all halves, which must be the same on all nodes
   SKIP silent | no HCA reports its version
-  FAIL unlike | the halves differ: {found} | sudo fwupdmgr refresh && sudo fwupdmgr update, then
-      power off and on
-  FAIL old | {found} on all halves, older than {oldest} | sudo fwupdmgr refresh && sudo
-      fwupdmgr update, then power off and on
+  FAIL unlike | the halves differ: {found} | sudo fwupdmgr refresh && sudo fwupdmgr update, then power off and on
+  FAIL old | {found} on all halves, older than {oldest} | sudo fwupdmgr refresh && sudo fwupdmgr update, then power off and on
 hot-plug | halves | Whether a half was attached to a running system, which makes it slow.
   OK | no half was attached late; hot-plug is {state}
   SKIP closed | {node.who} can't read the kernel's log; run this with sudo. Hot-plug is {state}
-  FAIL late | {late} was attached to a running system, which caps it at 13 Gb/s | {before}shut all
-      nodes down and start them with the cables in
+  FAIL late | {late} was attached to a running system, which caps it at 13 Gb/s | {before}shut all nodes down and start them with the cables in
 cabling | halves | Each cable, with what lldpd hears at its end here.
   OK | as lldpd hears it: {right}
-  SKIP no-lldpd | lldpd, which detects what is at the other end of a cable, is not installed: sudo
-      apt-get install lldpd
+  SKIP no-lldpd | lldpd, which detects what is at the other end of a cable, is not installed: sudo apt-get install lldpd
   SKIP unlisted | bundle fails
   FAIL wrong | {wrong} | {moves}
   SKIP foreign | {unknown}, which this site does not name
-  SKIP silent | lldpd hears no neighbor, or does not let {node.who} ask: see 'sudo lldpcli show
-      neighbors'
+  SKIP silent | lldpd hears no neighbor, or does not let {node.who} ask: see 'sudo lldpcli show neighbors'
 pcie | half | Width and generation of the PCIe link.
   OK | {half.hca} has {width} lanes at {speed}
   SKIP silent | /sys shows no PCIe link of {half.hca}
-  FAIL slow | {half.hca} has {width} lanes at {speed}, not 4 at 32.0 GT/s | shut down, unplug the
-      power for a minute; some boards of other vendors have 2 lanes here
+  FAIL slow | {half.hca} has {width} lanes at {speed}, not 4 at 32.0 GT/s | shut down, unplug the power for a minute; some boards of other vendors have 2 lanes here
 link | half | Carrier, speed, MTU and address; other faults would follow from the first.
   OK | {half.interface}, {half.address}, MTU {mtu}, {speed} Mb/s, cable {half.cable}
-  FAIL gone | cable {half.cable}: there is no interface {half.interface} | DGX OS turns the NIC off
-      without a cable: put cable {half.cable} in, shut all nodes down and start them again
-  FAIL down | cable {half.cable}: no carrier on {half.interface} | reseat both ends of cable
-      {half.cable}, and check that the other node is up; otherwise shut down and start with the
-      cable in
-  FAIL slow | cable {half.cable}: {half.interface} runs at {speed} Mb/s, not 200000 | use a cable
-      for 200 Gb/s{switch}
-  FAIL mtu | cable {half.cable}: the MTU of {half.interface} is {mtu}, not {half.mtu} | sudo netplan
-      apply
-  FAIL bare | cable {half.cable}: {half.interface} does not have the address {half.address} | sudo
-      netplan apply
-  FAIL more | cable {half.cable}: {half.interface} also has {more}, which NCCL may take for its own
-      | remove what sets it: sudo ip address delete {more} dev {half.interface}
+  FAIL gone | cable {half.cable}: there is no interface {half.interface} | DGX OS turns the NIC off without a cable: put cable {half.cable} in, shut all nodes down and start them again
+  FAIL down | cable {half.cable}: no carrier on {half.interface} | reseat both ends of cable {half.cable}, and check that the other node is up; otherwise shut down and start with the cable in
+  FAIL slow | cable {half.cable}: {half.interface} runs at {speed} Mb/s, not 200000 | use a cable for 200 Gb/s{switch}
+  FAIL mtu | cable {half.cable}: the MTU of {half.interface} is {mtu}, not {half.mtu} | sudo netplan apply
+  FAIL bare | cable {half.cable}: {half.interface} does not have the address {half.address} | sudo netplan apply
+  FAIL more | cable {half.cable}: {half.interface} also has {more}, which NCCL may take for its own | remove what sets it: sudo ip address delete {more} dev {half.interface}
+  FAIL default | cable {half.cable}: the default route leads over {half.interface}, which does not lead to the Internet | remove what sets it: sudo ip route delete default dev {half.interface}
 hca | half link | The RDMA device of the interface, and its state.
   OK | {half.hca} is ACTIVE
-  FAIL gone | there is no HCA {half.hca}, but: {there} | sudo systemctl restart systemd-udevd &&
-      sudo udevadm trigger, or reboot; NCCL is configured with the name {half.hca}
-  FAIL foreign | {half.hca} does not belong to {half.interface} | reboot; udev names HCAs by their
-      position on PCIe
-  FAIL down | {half.hca} is {state}, not ACTIVE | sudo ip link set {half.interface} up; otherwise
-      reboot
+  FAIL gone | there is no HCA {half.hca}, but: {there} | sudo systemctl restart systemd-udevd && sudo udevadm trigger, or reboot; NCCL is configured with the name {half.hca}
+  FAIL foreign | {half.hca} does not belong to {half.interface} | reboot; udev names HCAs by their position on PCIe
+  FAIL down | {half.hca} is {state}, not ACTIVE | sudo ip link set {half.interface} up; otherwise reboot
 gid | half link | Whether the RDMA device has a RoCE v2 GID for the address.
   OK | {half.ip} is RoCE v2 at index {index} of {half.hca}
   SKIP gone | there is no HCA {half.hca}
-  FAIL none | {half.hca} has no RoCE v2 GID for {half.ip} | sudo ip link set {half.interface} down
-      && sudo netplan apply; NCCL would use an address that no peer can reach
+  FAIL none | {half.hca} has no RoCE v2 GID for {half.ip} | sudo ip link set {half.interface} down && sudo netplan apply; NCCL would use an address that no peer can reach
 peers | half link others | Who answers full frames over the half.
   OK | {number} of {number} answer full frames on {half.interface}
   SKIP unlisted | bundle fails
   FAIL lossy | {silent} | clean and reseat both ends of the cable; if it persists, replace the cable
   FAIL small | {silent} | set the same MTU at both ends{ports}
-  FAIL silent | {silent} | run ./verify.py there, and compare both ends of the cable with the table
-      in README.md
+  FAIL silent | {silent} | run ./verify.py there, and compare both ends of the cable with the table in README.md
 routes | fact=ROUTE others | Whether what no cable joins to this node answers through the others.
   OK | {number} of {number} addresses across the ring answer full frames
-  FAIL silent | {silent} | fix what fails under peers on all nodes; then sudo systemctl restart
-      sparkgen-routes on the nodes in between
+  FAIL silent | {silent} | fix what fails under peers on all nodes; then sudo systemctl restart sparkgen-routes on the nodes in between
 bandwidth | halves bandwidth | What each cable carries: both halves at once, and both ways.
   OK | {total:.1f} Gb/s to {name}, {expected} expected; per half: {rates}
   OK half | {rate} Gb/s both ways to {name}, {least} expected
-  SKIP engine | the engine is running, and would be measured too: sudo systemctl stop
-      'sparkgen-engine*' on all nodes
+  SKIP engine | the engine is running, and would be measured too: sudo systemctl stop 'sparkgen-engine*' on all nodes
   SKIP job | the job {job} is running, and would be measured too: scancel --name={job}
   SKIP no-perftest | ib_write_bw is missing: sudo apt-get install perftest
-  FAIL silent | {name} does not answer | run ./verify.py --bandwidth-server on {name}, and open its
-      firewall
-  FAIL little | {total:.1f} Gb/s to {name}, {expected} expected; per half: {rates} | see hot-plug,
-      pcie, link and peers above; about 13 per half means that the NIC was attached late: shut down,
-      unplug the power, start with the cable in
-  FAIL degraded | {rate} Gb/s both ways to {name}, {least} expected | reboot this node and {name}
-      with the cable in; if it persists, replace the cable
+  FAIL silent | {name} does not answer | run ./verify.py --bandwidth-server on {name}, and open its firewall
+  FAIL little | {total:.1f} Gb/s to {name}, {expected} expected; per half: {rates} | see hot-plug, pcie, link and peers above; about 13 per half means that the NIC was attached late: shut down, unplug the power, start with the cable in
+  FAIL degraded | {rate} Gb/s both ways to {name}, {least} expected | reboot this node and {name} with the cable in; if it persists, replace the cable
 nccl-bandwidth | engine halves bandwidth fact=TEST_NCCL fact=HEALTH_URL idle | NCCL's all-reduce.
   OK | {last}
   SKIP root | mpirun refuses root: run this as {node.user}
@@ -998,9 +909,9 @@ class Result(NamedTuple):
 
 
 def read(table: str) -> list[Check]:
-    """The rows of the table; a line that is indented further goes on with the one before it."""
+    """The rows of the table."""
     rows: list[Check] = []
-    for line in re.sub(r"\n {3,}", " ", table).strip().split("\n"):
+    for line in table.strip().split("\n"):
         words, *texts = (part.strip() for part in line.split(" | ", 2))
         if line.startswith("  "):
             status, _, condition = words.partition(" ")
@@ -1200,9 +1111,9 @@ def parsed(words: Sequence[str]) -> tuple[Options, str, str] | None:
             given[word[2:].replace("-", "_")] = True
         elif word == "--metrics" and rest:
             given["metrics"] = rest.pop(0)
-        elif word in ("--ready", "--serves") and rest:
+        elif word in ("--ready", "--serves") and rest and not only[0]:
             only = word, rest.pop(0)
-        elif word in ("--bandwidth-server", "--list") and not rest:
+        elif word in ("--bandwidth-server", "--list") and len(words) == 1:
             only = word, ""
         else:
             return None

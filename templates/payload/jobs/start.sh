@@ -6,20 +6,37 @@
 #   ./start.sh --check  checks only
 #   ./start.sh --wait   waits for a job that runs
 #   ./start.sh --stop   ends it
-# sudo may ask for a password on each node at the start. What a rank prints is in its node's journal.
+# sudo's password is asked for here at the start, if it needs one. What a rank prints is in its node's journal.
 # Exit status: 0 if the job has ended well, the exit status of the first rank that failed, 1 if a node was lost, 3 if
 # something is missing on a node; 2 if it is called wrongly. It runs with the bash of macOS, too.
 set -u
 
-cd "$(dirname "${BASH_SOURCE[0]}")" || exit
+own=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit
+# All paths below are relative to the bundle.
+cd "$own/../.." || exit
 
 # The values of a fact, one per line.
-fact() { sed -n "s/^$1=//p" job.env; }
+fact() { sed -n "s/^$1=//p" "$own/job.env"; }
 
 job=$(fact JOB) log="journalctl -u sparkgen-job-$(fact JOB)"
 nodes=$(fact NODE)
 
-on() { ssh -F ../../operator/ssh_config "$1" "/opt/sparkgen/job.sh $job $2" </dev/null; } # NODE OPTION
+# shellcheck disable=SC2034 # reasons.sh reads it
+site=$(sed -n 's/^SITE=//p' operator/site.env) work=$(mktemp -d /tmp/sparkgen.XXXXXX) || exit
+touch "$work/errors" "$work/said"
+# shellcheck source=/dev/null
+. operator/reasons.sh
+# shellcheck source=/dev/null
+. operator/logins.sh
+login=(ssh -F operator/ssh_config)
+share_logins
+finish() {
+  local node && for node in $nodes; do leave "$node"; done
+  rm -rf "$work"
+}
+trap finish EXIT
+
+on() { reach "$1" "${login[@]}" "$1" "/opt/sparkgen/job.sh $job $2" </dev/null; } # NODE OPTION
 
 check_all() {
   local node status=0
@@ -56,7 +73,7 @@ wait_all() {
           ;;
         *)
           echo "== the rank on $node has ended with $is; $log there says why" >&2
-          ssh -F ../../operator/ssh_config "$node" "$log --lines 20 --no-pager --output cat" </dev/null >&2
+          reach "$node" "${login[@]}" "$node" "$log --lines 20 --no-pager --output cat" </dev/null >&2
           stop_all
           status=${is##* }
           [[ $status == [1-9]* ]] || status=1
@@ -72,8 +89,7 @@ wait_all() {
 start_all() {
   local node
   for node in $nodes; do
-    # With a terminal, because sudo may ask for a password.
-    ssh -F ../../operator/ssh_config -t "$node" "sudo /opt/sparkgen/job.sh $job --unit" || {
+    { let_in "$node" true && as_root "$node" "/opt/sparkgen/job.sh $job --unit"; } || {
       echo "== $node does not start it" >&2
       stop_all
       return 1
@@ -87,7 +103,7 @@ case $#${1:-} in
   1--wait) wait_all ;;
   1--stop) stop_all ;;
   *)
-    sed -n 's/^#   \.\//usage: /p' start.sh >&2
+    sed -n 's/^#   \.\//usage: /p' "$own/start.sh" >&2
     exit 2
     ;;
 esac

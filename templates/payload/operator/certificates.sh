@@ -16,6 +16,15 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 site=$(sed -n 's/^SITE=//p' "$here/site.env")
 read -r node names < <(sed -n 's/^CERTIFICATE=//p' "$here/site.env")
 folder=${XDG_CONFIG_HOME:-$HOME/.config}/sparkgen/authority/$site
+work=$(mktemp -d /tmp/sparkgen.XXXXXX)
+touch "$work/errors" "$work/said"
+# shellcheck source=/dev/null
+. "$here/reasons.sh"
+# shellcheck source=/dev/null
+. "$here/logins.sh"
+login=(ssh -F "$here/ssh_config")
+share_logins
+trap 'leave "$node"; rm -rf "$work"' EXIT
 cd / # Names of files are absolute, or below the folder.
 
 die() { echo "certificates.sh: $1" >&2; exit 1; }
@@ -91,10 +100,10 @@ status() {
 # A node that is not installed yet gets the folder.
 install() {
   [[ -s "$folder/certificate.pem" ]] || die "there is no certificate yet: operator/certificates.sh make"
-  tar -C "$folder" -cf - certificate.pem key.pem |
-    ssh -F "$here/ssh_config" "$node" 'umask 077; cat >.sparkgen-tls.tar'
+  reach "$node" "${login[@]}" "$node" 'umask 077; cat >.sparkgen-tls.tar' < <(tar -C "$folder" -cf - certificate.pem key.pem)
+  let_in "$node" true
   # shellcheck disable=SC2016 # The node's shell expands it.
-  ssh -F "$here/ssh_config" -t "$node" 'sudo sh -c '\''set -e; umask 077; mkdir -p /etc/sparkgen; chmod 0755 /etc/sparkgen
+  as_root "$node" 'sh -c '\''set -e; umask 077; mkdir -p /etc/sparkgen; chmod 0755 /etc/sparkgen
     trap "rm -rf /etc/sparkgen/tls.new $0" EXIT; rm -rf /etc/sparkgen/tls.new; mkdir -p /etc/sparkgen/tls /etc/sparkgen/tls.new
     tar -C /etc/sparkgen/tls.new --no-same-owner -xf "$0"; mv /etc/sparkgen/tls.new/* /etc/sparkgen/tls
     ! systemctl is-active --quiet sparkgen-proxy || systemctl reload sparkgen-proxy'\'' "$PWD/.sparkgen-tls.tar"'

@@ -9,6 +9,8 @@
 #   operator/deploy.sh --check-engine [NODE...]  has the installed engines say whether they accept their settings, as
 #                                                lines of JSON for 'sparkgen check-engine'; changes nothing
 # What people bring later, such as images, models and secrets, may be missing then.
+# sudo's password is asked for once, if a node needs one. If this is interrupted, the node at work
+# completes its change or takes it back.
 # With --set-hostname, machines take the names of their nodes. --skip NODE, once or more, leaves a node out.
 # A node is: same, differs, unreachable, refused (and unchanged), restored (installing failed, and what was there is
 # back), unfinished (it is not all back), or failed verify. The last three stay until --apply gets through there. With
@@ -29,6 +31,8 @@ work=$(mktemp -d /tmp/sparkgen.XXXXXX) || exit # a short path, since it holds so
 touch "$work/errors" "$work/said"
 # shellcheck source=/dev/null
 . operator/reasons.sh
+# shellcheck source=/dev/null
+. operator/logins.sh
 
 all_nodes() { fact NODE; }
 
@@ -56,10 +60,7 @@ is_faulty() { is_away "$1" || stays "$1"; }
 is_away() { [[ $1 == unreachable || $1 == refused ]]; }
 stays() { [[ $1 == restored || $1 == unfinished || $1 == 'failed verify' ]]; }
 
-# One login serves for all steps of a node.
 login=(ssh -F operator/ssh_config)
-shared=(-o ControlMaster=auto -o "ControlPath=$work/%n" -o ControlPersist=300)
-leave() { [[ ! -S $work/$1 ]] || ssh -F operator/ssh_config -o "ControlPath=$work/%n" -O exit "$1" 2>/dev/null; }
 finish() {
   local node && for node in $(all_nodes); do leave "$node"; done
   rm -rf "$work"
@@ -68,7 +69,7 @@ trap finish EXIT && trap 'exit 2' HUP INT TERM
 
 # Prints a command, quoted for a shell, or runs it.
 perform() { # NODE COMMAND...
-  if ((run)); then
+  if [[ $run ]]; then
     reach "$@"
   else
     printf '%q' "$2"
@@ -79,8 +80,14 @@ perform() { # NODE COMMAND...
 
 copy() { perform "$1" rsync --archive --checksum --delete --rsh="${login[*]}" "$1/" "$1:sparkgen-bundle/"; }
 
-# With a terminal, because sudo may ask for a password.
-as_root() { perform "$1" "${login[@]}" -t "$1" sudo sparkgen-bundle/install.sh "${@:2}"; }
+# What is printed is for a terminal, since sudo may ask for a password.
+installer() { # NODE OPTION...
+  if [[ $run ]]; then
+    as_root "$1" "sparkgen-bundle/install.sh ${*:2}"
+  else
+    perform "$1" "${login[@]}" -t "$1" sudo sparkgen-bundle/install.sh "${@:2}"
+  fi
+}
 
 # What the last command printed, here or there.
 has_said() { own_words "$work/said" "$work/errors" | grep -q -e "$1"; }
@@ -90,16 +97,19 @@ unlike_255() { if (($1 == 255)); then echo unreachable; else echo "$2"; fi; } # 
 
 # Copies and compares, as root, who alone can read netplan's files. sudo's own failure has status 1, too.
 compare() { # NODE
-  local status
+  local status=0
   : >"$work/said"
   if ! copy "$1" </dev/null; then
     # rsync's status does not tell whether ssh got through; the shared connection does.
     record "$1" "$(if [[ -S $work/$1 ]]; then echo refused; else echo unreachable; fi)" "$(reason "$1")"
     return
   fi
-  as_root "$1" --check ${rename:+"$rename"} | tee "$work/said"
-  status=${PIPESTATUS[0]}
-  if ((!run)); then return; fi
+  if [[ $run ]]; then let_in "$1" 'sparkgen-bundle/install.sh --check' || status=$?; fi
+  if ((!status)); then
+    installer "$1" --check ${rename:+"$rename"} | tee "$work/said"
+    status=${PIPESTATUS[0]}
+  fi
+  if [[ ! $run ]]; then return; fi
   if ((status == 1)) && has_said "^$1: [0-9]* files are new"; then
     different+=" $1"
     stays "$(state_of "$1")" || record "$1" differs
@@ -115,7 +125,7 @@ confirm() {
   local tries
   for tries in 1 2 3 4 5 6 7 8; do
     leave "$1"
-    if as_root "$1" --confirm; then return 0; fi
+    if installer "$1" --confirm; then return 0; fi
     echo "$1 did not take the confirmation, try $tries of 8" >&2
     sleep 5
   done
@@ -124,7 +134,7 @@ confirm() {
 
 install() { # NODE
   local status state
-  as_root "$1" --apply ${rename:+"$rename"} | tee "$work/said"
+  installer "$1" --apply ${rename:+"$rename"} | tee "$work/said"
   status=${PIPESTATUS[0]}
   if ((status)); then
     state=$(unlike_255 "$status" refused)
@@ -201,13 +211,15 @@ which_are() { # TEST NODE...
   local node && for node in "${@:2}"; do if "$1" "$(state_of "$node")"; then echo " $node"; fi; done
 }
 
-run=0 install=0 asks=0 shows=0 rename='' named='' skipped='' fresh='' left='' expects=''
+refuse() { echo "deploy.sh: $1; nothing was done" >&2 && exit 2; }
+
+does='' rename='' named='' skipped='' fresh='' left='' expects=''
 for word; do
   case $expects$word in
-    --run) run=1 ;;
-    --apply) run=1 install=1 ;;
-    --check-engine) asks=1 ;;
-    --status) shows=1 ;;
+    --run | --apply | --check-engine | --status)
+      [[ ! $does || $does == "$word" ]] || refuse "$does and $word exclude each other"
+      does=$word
+      ;;
     --set-hostname) rename=$word ;;
     --skip) expects='node ' ;;
     -*) usage ;;
@@ -222,6 +234,11 @@ for word; do
   esac
 done
 if [[ $expects ]]; then usage; fi
+case $does in
+  --check-engine | --status) [[ ! $rename ]] || refuse "$does and $rename exclude each other" ;;
+  *) ;;
+esac
+run=$([[ $does != --run && $does != --apply ]] || echo 1) install=$([[ $does != --apply ]] || echo 1)
 
 # Named nodes keep the site's order.
 different='' all='' others=''
@@ -229,33 +246,37 @@ for node in $(all_nodes); do
   if [[ "$skipped " == *" $node "* ]]; then continue; fi
   if [[ ! $named || "$named " == *" $node "* ]]; then all+=" $node"; else others+=" $node"; fi
 done
+for node in $named; do
+  [[ "$skipped " != *" $node "* ]] || refuse "$node is both named and left out"
+done
+[[ $all ]] || refuse "all nodes are left out"
 # Names have no spaces.
 # shellcheck disable=SC2086
 {
-  if ((shows)); then show $all && exit; fi
-  if ((run || asks)); then login+=("${shared[@]}"); fi
-  if ((asks)); then
+  if [[ $does == --status ]]; then show $all && exit; fi
+  if [[ $does ]]; then share_logins; fi
+  if [[ $does == --check-engine ]]; then
     ask $all
     exit
   fi
-  if ((install)); then
+  if [[ $install ]]; then
     for node in $(which_are is_faulty $others); do left=$all && stop 2 "$node"; done
   fi
-  if ((run)); then mkdir -p "$states" || exit 2; else printf 'cd %q\n' "$PWD"; fi
+  if [[ $run ]]; then mkdir -p "$states" || exit 2; else printf 'cd %q\n' "$PWD"; fi
   for node in $all; do
-    if ((run)); then echo "== $node"; fi
+    if [[ $run ]]; then echo "== $node"; fi
     compare "$node"
   done
-  if ((!run)); then exit 0; fi
+  if [[ ! $run ]]; then exit 0; fi
   away=$(which_are is_away $all)
-  if ((install)) && [[ ! $away ]]; then
+  if [[ $install && ! $away ]]; then
     apply $all || exit 1
     echo "== all match the bundle:$all. What to bring or to restart is listed above, node by node"
     exit 0
   fi
   echo "== the nodes are:" && show $all
   if [[ $away ]]; then
-    if ((install)); then echo "== nothing was installed: fix these, or leave them out with --skip:" $away >&2; fi
+    if [[ $install ]]; then echo "== nothing was installed: fix these, or leave them out with --skip:" $away >&2; fi
     exit 2
   fi
   if [[ $different ]]; then

@@ -20,37 +20,24 @@ fact() { sed -n "s/^$1=//p" operator/site.env; }
 # shellcheck disable=SC2034 # reasons.sh reads them
 site=$(fact SITE) work=$(mktemp -d /tmp/sparkgen.XXXXXX) || exit
 touch "$work/errors" "$work/said"
-trap 'rm -rf "$work"' EXIT
 # shellcheck source=/dev/null
 . operator/reasons.sh
+# shellcheck source=/dev/null
+. operator/logins.sh
+login=(ssh -F operator/ssh_config)
+share_logins
+finish() {
+  local node && for node in $(fact NODE); do leave "$node"; done
+  rm -rf "$work"
+}
+trap finish EXIT
 
 unit() { echo "sparkgen-engine-$1"; }
 
-on() { reach "$1" ssh -F operator/ssh_config "$@" </dev/null; } # NODE COMMAND
+on() { reach "$1" "${login[@]}" "$@" </dev/null; } # NODE COMMAND
 
 # With the password entered at the start, so that stopping what failed needs no one at the keyboard.
-as_root() { # NODE COMMAND
-  local node index=0
-  for node in $nodes $gateway; do
-    [[ $node != "$1" ]] || break
-    index=$((index + 1))
-  done
-  reach "$1" ssh -F operator/ssh_config "$1" "sudo -S -p '' sh -c '$2'" < <(printf '%s\n' "${passwords[index]-}")
-}
-
-# Makes sure that sudo works on all nodes; a password is asked for here, and stays in this process.
-let_in() {
-  local node word='' index=0
-  for node in $nodes $gateway; do
-    passwords[index]=$word
-    if ! on "$node" 'sudo -n true' 2>/dev/null && ! { [[ $word ]] && as_root "$node" true 2>/dev/null; }; then
-      read -rsp "password for sudo on $node: " word && echo || return
-      passwords[index]=$word
-      as_root "$node" true || return
-    fi
-    index=$((index + 1))
-  done
-}
+control() { as_root "$1" "sh -c '$2'"; } # NODE COMMAND
 
 # The state of a unit on a node, as systemd names it; nothing if the node does not answer.
 state() { on "$1" "systemctl show --property=ActiveState --value $(unit "$2")"; }
@@ -109,13 +96,13 @@ stop() { # NAME...
   local node reversed=''
   for node in $nodes; do reversed="$node $reversed"; done
   for node in $reversed; do
-    as_root "$node" "systemctl stop$(units "$@")" || return
+    control "$node" "systemctl stop$(units "$@")" || return
   done
 }
 
 # Has the gateway drain an engine before it stops, or ends that.
 gate() { # drain|undrain NAME
-  [[ ! $gateway || ! $2 ]] || as_root "$gateway" "/opt/sparkgen/proxy.sh $1 $2"
+  [[ ! $gateway || ! $2 ]] || control "$gateway" "/opt/sparkgen/proxy.sh $1 $2"
 }
 
 stop_others() { # NAME
@@ -129,7 +116,7 @@ start() { # NAME
   own=$(unit "$1")
   # shellcheck disable=SC2046 # Names have no spaces.
   for node in $nodes; do
-    as_root "$node" "systemctl disable --quiet$(units $(others "$1")); systemctl enable --quiet $own && { systemctl reset-failed $own; systemctl start --no-block $own; }" || return
+    control "$node" "systemctl disable --quiet$(units $(others "$1")); systemctl enable --quiet $own && { systemctl reset-failed $own; systemctl start --no-block $own; }" || return
   done
 }
 
@@ -180,7 +167,7 @@ go_back() {
   exit 1
 }
 
-new=${1:-} gateway=$(fact GATEWAY_NODE) names='' nodes='' seconds='' before='' runs='' boots='' passwords=()
+new=${1:-} gateway=$(fact GATEWAY_NODE) names='' nodes='' seconds='' before='' runs='' boots=''
 case $#$new in
   0)
     list
@@ -221,10 +208,12 @@ for node in $nodes; do
     exit 1
   }
 done
-let_in || {
-  echo "== sudo refuses; nothing was changed" >&2
-  exit 1
-}
+for node in $nodes $gateway; do
+  let_in "$node" true || {
+    echo "== sudo refuses; nothing was changed" >&2
+    exit 1
+  }
+done
 trap go_back HUP INT TERM
 echo "== stop${before:+ $before}"
 gate drain "$before" || echo "== requests of $before are cut off" >&2

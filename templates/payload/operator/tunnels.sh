@@ -83,7 +83,10 @@ status() {
 }
 
 action=${1:-}
-(($# == 0)) || shift
+case $action in
+  start | stop | status) shift ;;
+  *) usage ;;
+esac
 for node; do
   if ! all_nodes | grep -qxF -e "$node"; then
     echo "there is no node $node in $site" >&2
@@ -96,8 +99,7 @@ for node in ${nodes:-$(all_nodes)}; do
   case $action in
     start) start "$node" ;;
     stop) stop "$node" ;;
-    status) status "$node" ;;
-    *) usage ;;
+    *) status "$node" ;;
   esac || failed=1
 done
 exit "$failed"

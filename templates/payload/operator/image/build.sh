@@ -18,9 +18,9 @@ wanted=$(sed -n 's/^LABEL sparkgen.build=//p' Dockerfile)
 inspect="docker image inspect --format '{{index .Config.Labels \"sparkgen.build\"}} {{json .RootFS.Layers}}' $image"
 label() { timeout 60 bash -c "$inspect" 2>/dev/null | cut -d ' ' -f 1 || true; }
 
-case ${1:-} in
-  '') ;;
-  --check)
+case $#${1:-} in
+  0) ;;
+  1--check)
     if [[ $(label) == "$wanted" ]]; then exit 0; fi
     echo "build.sh: $image is not the one of this folder; run build.sh on the head" >&2
     exit 1

@@ -282,6 +282,7 @@ class NetworkChecks(Machine):
         said, mtu = self.ask("ethtool", half.interface).text, self.value(f"{net}/mtu")
         speed = matched(r"\sSpeed: (\d+)Mb/s", f"\n{said}")
         more = [one for one in have if one != half.address]
+        routes = [self.ask("ip", kind, "route", "show", "default").text for kind in ("-4", "-6")]
         wrong = {
             "gone": not self.at(net).exists(),
             "down": self.value(f"{net}/carrier") != "1",
@@ -289,6 +290,7 @@ class NetworkChecks(Machine):
             "mtu": mtu != half.mtu,
             "bare": half.address not in have,
             "more": more,
+            "default": re.search(rf"\bdev {half.interface}\b", "\n".join(routes)),
         }
         half.is_sound = not any(wrong.values())
         at_switch = ", and set the switch port to 200G without autonegotiation"

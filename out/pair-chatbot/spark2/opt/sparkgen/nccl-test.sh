@@ -14,9 +14,14 @@ set -euo pipefail
 
 root=$(dirname "${BASH_SOURCE[0]}")/../..
 facts=$root/etc/sparkgen/node.env hosts=/opt/sparkgen/hostfile
-if [[ ${1:-} == --group ]]; then
-  facts=$root/etc/sparkgen/groups/${2:-}.node.env hosts=/opt/sparkgen/groups/${2:-}/hostfile
-fi
+case $#${1:-} in
+  0) ;;
+  2--group) facts=$root/etc/sparkgen/groups/$2.node.env hosts=/opt/sparkgen/groups/$2/hostfile ;;
+  *)
+    echo "usage: nccl-test.sh [--group NAME]" >&2
+    exit 2
+    ;;
+esac
 # The values of a fact, one per line.
 fact() { sed -n "s/^$1=//p" "$facts"; }
 

@@ -152,6 +152,9 @@ SETTINGS: dict[str, tuple[str, Form, Form]] = {
 # What is compared below, or only names the container.
 ELSEWHERE = {"container_name", "image", "entrypoint", "command", "env_file", "environment"}
 ELSEWHERE |= {"volumes"}
+# Limits that 'docker update' sets on a running container, and their names in a Compose file.
+LIMITS = {"Memory": "mem_limit", "NanoCpus": "cpus", "CpuQuota": "cpu_quota"}
+LIMITS |= {"CpuShares": "cpu_shares", "CpusetCpus": "cpuset"}
 # What Docker does not say, unlike what it says is not set.
 UNTOLD = object()
 
@@ -174,6 +177,9 @@ def of_settings(want: dict[str, Any], have: dict[str, Any]) -> Iterator[str]:
             shown, wanted = of_docker(found) if found is not None else "none", of_file(want[key])
             if comparable(shown) != comparable(wanted):
                 yield f"{key} {shown} instead of {wanted}"
+    limits = have.get("HostConfig") or {}
+    more = {key: limits.get(name) for name, key in LIMITS.items() if key not in want}
+    yield from (f"{key} {more[key]}, which the bundle does not set" for key in more if more[key])
 
 
 def of_words(what: str, want: list[str], have: list[str]) -> Iterator[str]:

@@ -48,7 +48,11 @@ without() {
 record() {
   local policy
   if [[ -e $before || -n ${run[*]} ]]; then return; fi
-  if [[ -e $was_off || $(timeout 60 ufw status) == *inactive* ]]; then echo status inactive; fi >"$before.new"
+  if [[ -e $was_off || $(timeout 60 ufw status) == *inactive* ]]; then
+    echo status inactive
+    # ufw sets these when it is turned on, and leaves them when it is turned off.
+    grep -oE '^net[^= ]+' /etc/ufw/sysctl.conf 2>/dev/null | xargs -r sysctl 2>/dev/null | sed 's/^/sysctl /; s/ = /=/' || true
+  fi >"$before.new"
   # An earlier release has set the policy without recording it.
   if [[ ! -e $was_off && -z $(added <<<"$present") ]]; then
     policy=$(sed -nE 's/^DEFAULT_INPUT_POLICY="?([A-Z]+)"?$/\1/p' /etc/default/ufw | tail -n 1)
@@ -69,6 +73,7 @@ restore() {
   while read -r name value; do
     case $name in
       status) timeout 60 ufw disable ;;
+      sysctl) timeout 60 sysctl --quiet "$value" || true ;;
       incoming) timeout 60 ufw default "$value" incoming ;;
       *) ;;
     esac
@@ -97,8 +102,13 @@ disarm() {
 put_back() {
   if [[ ! -e $undo ]]; then return; fi
   cp --archive "$undo"/user.rules "$undo"/user6.rules "$undo"/ufw.conf /etc/ufw/ && cp --archive "$undo/ufw" /etc/default/ufw
+  if grep -qix 'ENABLED="\?yes"\?' /etc/ufw/ufw.conf; then
+    timeout 60 ufw reload
+  else
+    timeout 60 ufw disable
+    sed -n 's/^sysctl //p' "$before" | xargs -r timeout 60 sysctl --quiet || true
+  fi
   if [[ -e $undo/record ]]; then cp --archive "$undo/record" "$before"; else rm -f "$before"; fi
-  if grep -qix 'ENABLED="\?yes"\?' /etc/ufw/ufw.conf; then timeout 60 ufw reload; else timeout 60 ufw disable; fi
   disarm
 }
 
@@ -122,8 +132,8 @@ change() {
 }
 
 run=()
-case ${1:-} in
-  '' | --dry-run | --keep)
+case $#${1:-} in
+  0 | 1--dry-run | 1--keep)
     if [[ ${1:-} == --dry-run ]]; then run=(echo); fi
     wanted=$(rules && sessions) present=$(timeout 60 ufw show added)
     # Without a login over the network, nothing can be cut.
@@ -133,9 +143,9 @@ case ${1:-} in
     "${run[@]}" ufw default deny incoming
     "${run[@]}" ufw --force enable
     ;;
-  --confirm) disarm ;;
-  --undo) put_back ;;
-  --remove)
+  1--confirm) disarm ;;
+  1--undo) put_back ;;
+  1--remove)
     disarm
     present=$(timeout 60 ufw show added)
     restore

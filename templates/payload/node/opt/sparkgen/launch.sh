@@ -219,13 +219,13 @@ describe_engine() {
   ask_there
 }
 
-case ${1:-} in
-  --check) secrets --check ;;
-  --check-engine) check_engine ;;
-  --describe-engine) describe_engine ;;
-  --create) create ;;
-  --bare) secrets --check && bare ;;
-  '') if is_contained; then contained; else secrets --check && bare; fi ;;
+case $#${1:-} in
+  1--check) secrets --check ;;
+  1--check-engine) check_engine ;;
+  1--describe-engine) describe_engine ;;
+  1--create) create ;;
+  1--bare) secrets --check && bare ;;
+  0) if is_contained; then contained; else secrets --check && bare; fi ;;
   *)
     echo "usage: launch.sh [--group NAME] [--bare | --check | --check-engine | --describe-engine | --create]" >&2
     exit 2

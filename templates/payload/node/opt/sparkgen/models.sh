@@ -36,7 +36,13 @@ fi
 
 hub=$(fact HUB)
 work=$(mktemp -d)
+touch "$work/errors" "$work/said"
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=/dev/null
+. "$(dirname "${BASH_SOURCE[0]}")/reasons.sh"
+# Nodes have their addresses here, and no file of ssh's.
+# shellcheck disable=SC2034 # reasons.sh reads them
+config='' site=''
 
 # Folders that some repositories have beside the weights that an engine reads: the same weights again, in the format
 # of the model's authors or of another platform. gpt-oss-120b has three copies, 182 GiB.
@@ -121,13 +127,13 @@ faults() {
 # shellcheck disable=SC2016  # the shell that runs it expands it
 forget='while IFS= read -r file; do sync -- "$file" && dd if="$file" iflag=nocache count=0 status=none; done'
 
-case ${1:-} in
-  '')
+case $#${1:-} in
+  0)
     fetch
     fetch_vocabularies
     ;;
-  --offline) ;;
-  --small)
+  1--offline) ;;
+  1--small)
     small=yes
     for suffix in safetensors bin pt pth gguf onnx h5 msgpack; do unread+=(--exclude "*.$suffix"); done
     fetch
@@ -172,8 +178,7 @@ copy() { # OPTION...; what is there with the right size and time is not read aga
   rsync --archive --copy-unsafe-links --partial ${progress:+--info=progress2} --rsync-path="$(into "$target")" --exclude '*.incomplete' ${small:+"--max-size=$largest"} "$@" "$here/" "$login:$target/" </dev/null
 }
 compare() { ssh -- "$login" "cd '$target' && sha256sum --check --strict --quiet -" <"$work/$index"; }
-# What ssh or rsync said first is the cause.
-cause() { echo "$(sed '/^ *$/d' "$work/errors" | head -n 1); see ssh $login df, then run models.sh again: what has arrived is kept"; }
+cause() { echo "$(reason "$login"); then run models.sh again: what has arrived is kept"; }
 # What is there may only look the same, and connections break: it is copied with checksums then, at most twice.
 send() {
   local way

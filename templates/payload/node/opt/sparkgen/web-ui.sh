@@ -23,9 +23,9 @@ prepare() {
   done < <(sed -n 's/^WEB_UI=//p' "$facts") >"$known"
 }
 
-case ${1:-} in
-  --prepare) prepare ;;
-  '')
+case $#${1:-} in
+  1--prepare) prepare ;;
+  0)
     while IFS= read -r line; do export "${line?}"; done <"$known"
     exec bash start.sh
     ;;
