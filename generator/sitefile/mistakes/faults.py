@@ -116,7 +116,7 @@ class Faults:
 
     def second(self, path: KeyPath) -> Any:
         """The scalar that a key has where it is written for the second time."""
-        node: Any = self.document.root
+        node: Any = self.document.root if any(f.path == path for f in self.twice) else None
         for part in path[:-1]:
             found = [v for k, v in _pairs(node) if k == part]
             node = found[0] if found else None

@@ -508,7 +508,8 @@ def of_another_program(faults: Faults) -> Found:
     for key in (*faults.data, None):
         fault = unknown.get(key or "")
         is_ours = _flag(str(key), (), faults) or _is_variable(str(key), ())
-        if fault and not is_ours and not finding_of(fault, faults).proposals:
+        own = finding_of(fault, faults).proposals if fault and not is_ours else ()
+        if fault and not is_ours and own in ((), ((Remove(fault.path),),)):
             run.append(fault.path)
             continue
         if len(run) > 1:

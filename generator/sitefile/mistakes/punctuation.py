@@ -167,9 +167,8 @@ def texts(lines: list[str], number: int) -> Iterator[Slip]:
         text = stretch(number, start, end)
         if pair := re.search(rf"(?<! )(?: +and| *[,;|/])? *(?<![\w.-])(?={_KEY}: )", found[1]):
             place = stretch(number, start + pair.start(), start + pair.end())
-            column = len(line) - len(line.lstrip(" -"))
             text_alone = f"write '{found[1][pair.end() :]}' on a line of its own"
-            edits = (Rewrite(place, f"\n{' ' * column}"),)
+            edits = (Rewrite(place, f"\n{' ' * (len(line) - len(line.lstrip(' -')))}"),)
             yield Slip(place, "two lines that are one", text_alone, edits)
         yield Slip(
             text,
