@@ -61,36 +61,40 @@ def _has_extension(name: str) -> bool:
 def fill(draft: Draft, container: Container) -> None:
     """Write the engine's files, and report those that a site file has no place for."""
     models = list(_texts(draft.get("model")))
-    known = list(_texts(draft.get("engine", "args"))) + list(_texts(draft.get("engine", "env")))
-    homes = ["/huggingface", *(v.value.text for v in container.env if v.name == "HF_HOME")]
+    args = [*models, *_texts(draft.get("engine", "args"))]
+    known = [*args, *_texts(draft.get("engine", "env"))]
+    homes = ("/huggingface", *(v.value.text for v in container.env if v.name == "HF_HOME"))
     for mount in mounts(container):
         with draft.ending(Item(mount.target, mount.source, (mount.word,))):
-            _settle(draft, mount, models, known, tuple(homes))
+            if mount.target.endswith(homes):
+                _hub(draft, mount)
+            elif _CACHE.fullmatch(mount.target) and not _is_named(mount, args):
+                draft.same("a cache, which sparkgen has too")
+            else:
+                _settle(draft, mount, models, _is_named(mount, known))
 
 
-def _settle(
-    draft: Draft,
-    mount: Mount,
-    models: Sequence[str],
-    known: Sequence[str],
-    homes: tuple[str, ...],
-) -> None:
-    """Write one mount among the engine's files, or say why not; at `homes` the hub's models are."""
+def _hub(draft: Draft, mount: Mount) -> None:
+    """Say whether the site has the folder of models that a mount gives."""
+    if _USUAL.fullmatch(mount.source):
+        draft.same("sparkgen's own folder of models")
+    elif draft.get("model", "cache") == mount.source:
+        draft.settle("model", "cache")
+    else:
+        draft.lose("the folder of models: write its whole path as 'model.cache'", mount.word)
+
+
+def _is_named(mount: Mount, texts: Sequence[str]) -> bool:
+    return any(mount.holds(part) for text in texts for part in re.split(r"[:,;= ]", text))
+
+
+def _settle(draft: Draft, mount: Mount, models: Sequence[str], is_named: bool) -> None:
+    """Write one mount among the engine's files, or say why not."""
     is_file = _has_extension(mount.target.rpartition("/")[2])
-    is_named = any(mount.holds(part) for text in known for part in re.split(r"[:,;= ]", text))
     if _OF_THE_SYSTEM.fullmatch(mount.target):
         draft.same("sparkgen mounts it, or the engine does not need it")
     elif any(f"{model}/".startswith(f"{mount.source}/") for model in models):
         draft.settle("model")
-    elif mount.target.endswith(homes):
-        if _USUAL.fullmatch(mount.source):
-            draft.same("sparkgen's own folder of models")
-        elif draft.get("model", "cache") == mount.source:
-            draft.settle("model", "cache")
-        else:
-            draft.lose("the folder of models: write its whole path as 'model.cache'", mount.word)
-    elif _CACHE.fullmatch(mount.target) and not (is_file or is_named):
-        draft.same("a cache, which sparkgen has too")
     elif not (is_file or is_named):
         draft.lose("no setting names it: write it under 'engine.files' if it is needed", mount.word)
     elif not all(TEXT_TYPES["path"].fits(path) for path in (mount.source, mount.target)):
