@@ -93,7 +93,7 @@ def _case(name: str, dtype: str, tensor: int, version: str) -> tuple[Case, list[
     engine = an_engine(version=version, args={"enable-prefix-caching": True})
     wanted = requested(a_model(name=name), engine, 8192, CACHED[dtype])
     kinds = count_kinds(shape, 0, shape.layers)
-    split = Split(kinds, kinds, tensor, 1, 0, 0.0)
+    split = Split(kinds, kinds, tensor, 1, 0)
     layout = cache(whole, split, wanted, ENGINE_TRAITS["vllm"].paging)
     pages = [page for page in layout.pages if page.layers]
     if len(pages) < 2:

@@ -195,7 +195,7 @@ def _held(start: Start) -> Cache | None:
     if known is None or whole is None or cached is None:
         return None
     kinds = count_kinds(known, 0, known.layers)
-    split = Split(kinds, kinds, group.engine.parallel.tensor, 1, 0, 0.0)
+    split = Split(kinds, kinds, group.engine.parallel.tensor, 1, 0)
     wanted = requested(group.model, group.engine, 8192, cached)
     return cache(whole, split, wanted, ENGINE_TRAITS[group.engine.name].paging)
 

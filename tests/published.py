@@ -390,7 +390,7 @@ def cache_of(shape: Shape, model: DeclaredModel, engine: DeclaredEngine, tensor:
     assert whole
     assert element
     kinds = count_kinds(shape, 0, shape.layers)
-    split = Split(kinds, kinds, tensor, 1, 0, 0.0)
+    split = Split(kinds, kinds, tensor, 1, 0)
     wanted = requested(model, engine, 8192, element)
     return cache(whole, split, wanted, ENGINE_TRAITS[engine.name].paging)
 

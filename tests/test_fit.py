@@ -683,6 +683,39 @@ def test_prefixes_and_checkpoints_of_states_by_release(name: str, states: dict[s
         assert kept == {count}, version
 
 
+def test_layers_that_cache_for_others_share_a_block() -> None:
+    """DeepSeek-V4.1: 5131 blocks of 1,048,576 tokens in steps of 8192, as planned by hand.
+
+    2.71 GiB of room were 1,290,154 such tokens on two A100, in October 2026. Releases before 0.28
+    would pad pages to one another: 9267 blocks of four pages of each size.
+    """
+    model = {"name": "deepseek-v4.1-flash", "context_length": 1048576, "tables": "disk"}
+    engine = {"parallel": Parallel(tensor=4), "args": {"max-num-batched-tokens": 8192}}
+
+    def fit(version: str, name: str = "vllm") -> Fit:
+        found = assess(
+            some_nodes(4), a_model(**model), an_engine(name=name, version=version, **engine)
+        )
+        assert found
+        return found
+
+    block = 3 * (74880 + 17280) + 149760 + 33984
+    assert fit("0.31.0").nodes[0].kv_one_gib == pytest.approx(5131 * block / GIB, abs=0.01)
+    own = fit("0.31.0+own")
+    assert (own.layouts, own.state) == ((9.52, 2.2), "can't tell")
+    assert [fit("0.29.0").state, fit("0.5.23", "sglang").state] == ["unknown", "unknown"]
+
+
+def test_layers_of_a_draft_model_are_grouped_with_the_models_own() -> None:
+    """71.59 GiB were 7.353 sequences in a log of May 2026: 578 blocks of 8 pages each."""
+    drafts = {"method": "dflash", "source": "z-lab/Qwen3.6-35B-A3B-DFlash", "tokens": 6}
+    model = a_model(name="qwen3.6-35b-a3b", context_length=200000, speculative=drafts)
+    engine = an_engine(version="0.21.1", args={"enable-prefix-caching": True})
+    found = assess(some_nodes(1), model, engine)
+    assert found
+    assert found.nodes[0].kv_one_gib == pytest.approx(71.59 / 7.353, abs=0.01)
+
+
 def test_cache_of_a_draft_model_is_known_or_requested() -> None:
     model_settings = {"name": "llama-3.1-8b-instruct", "context_length": 131072}
     drafts = {"source": "example/draft", "tokens": 4, "weight_gb": 1.0}

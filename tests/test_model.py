@@ -533,6 +533,19 @@ MAMBA_SIZES = {"mamba_n_heads": 24, "mamba_d_head": 128, "mamba_d_state": 256, "
             {"layers_by_4": 4, "layers_by_128": 3},
         ),
         (
+            {
+                "compress_ratios": [0, 2, 2, 2, 1, 1, 1, 1, 0, 0],
+                "kv_source_layer_ids": [1, 3, 4],
+                "sliding_window": 128,
+                "qk_rope_head_dim": 64,
+                "q_lora_rank": 1280,
+                "o_lora_rank": 1024,
+                "o_groups": 8,
+                "index_head_dim": 128,
+            },
+            {"sources_by_1": 1, "sources_by_2": 2},
+        ),
+        (
             {"layer_types": ["deepseek_sparse_attention"] * 8, "indexer_types": ["full", "shared"]}
             | {"kv_lora_rank": 512, "index_head_dim": 128, "index_n_heads": 4},
             {"index_layers": 1, "index_head_dim": 128},

@@ -94,14 +94,26 @@ class Image:
 
 
 @record
+class DraftCache:
+    """What a draft model caches: elements per token over all its layers, and tokens of a window.
+
+    The window is 0 if it keeps all tokens.
+    """
+
+    elements: float
+    layers: int = 1
+    window: int = 0
+
+
+@record
 class Draft:
-    """A draft with files of its own; what it caches per token is None if nobody published it."""
+    """A draft with files of its own; `cache` is None if nobody published what it caches."""
 
     id: str
     of: str
     method: str
     weight_gb: float
-    elements: int | None
+    cache: DraftCache | None
 
 
 def draft(source: str | None) -> Draft | None:
@@ -113,8 +125,8 @@ def draft(source: str | None) -> Draft | None:
 def drafts() -> tuple[Draft, ...]:
     """All drafts, of schemas/drafts.tsv."""
     return tuple(
-        Draft(id_, of, method, float(size), int(elements) if elements else None)
-        for id_, of, method, size, elements, _ in rows("drafts")
+        Draft(id_, of, method, float(size), DraftCache(*map(int, cached)) if cached[0] else None)
+        for id_, of, method, size, *cached, _ in rows("drafts")
     )
 
 

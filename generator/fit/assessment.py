@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from generator import catalogs
-from generator.catalogs import COMPUTED
+from generator.catalogs import COMPUTED, DraftCache
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.speculation import has_no_weights
 from generator.catalogs.versions import release
@@ -252,13 +252,16 @@ def _fit(
         _Rank(node, index, _counted(found, counted.get(node.name)), doubts, engine, wanted, more)
         for index, node in enumerate(nodes)
     ]
+    memory = tuple(rank.memory(wanted) for rank in ranks)
+    layouts = _layouts(found, whole, wanted, model, engine)
+    largest = wanted.needed * max(layouts, default=0)
     fits = all(rank.holds(wanted, -rank.doubt.between_starts) for rank in ranks)
+    fits = fits and all(node.kv_room_gib >= largest for node in memory)
     might = all(rank.holds(wanted, rank.doubt.more) for rank in ranks)
     speeds = _speeds(found, wanted, model, engine, whole)
     most = min(rank.sequences(wanted.context) for rank in ranks)
     bound = known.max_context_yarn or known.max_context or wanted.context
     bound = max(bound, wanted.context)
-    memory = tuple(rank.memory(wanted) for rank in ranks)
     return Fit(
         state="fits" if fits else "can't tell" if might else "does not fit",
         tight=fits and any(node.headroom_gib < TIGHT * node.share_gib for node in memory),
@@ -288,7 +291,7 @@ def _fit(
         is_own_build=reserve_is_unknown(model, engine),
         excess_gib=excess_gib(model, engine, known),
         by_the_engine=tuple(node.name for node in nodes if node.name in counted),
-        layouts=_layouts(found, whole, wanted, model, engine),
+        layouts=layouts,
         decode=speeds[0],
         decode_full=speeds[1],
         prefill=speeds[2],
@@ -560,12 +563,12 @@ def _weights(
         missing.append("model.tables, in memory or on disk")
     tables = known.tables_gb * GB if model.tables == "memory" else 0.0
     text = max(0.0, text - known.tables_gb * GB)
-    predicts = bool(model.speculative and model.speculative.method == "mtp")
+    predicts = model.speculative is not None and _is_own(model.speculative)
     if checkpoint and whole and not predicts:
         text -= checkpoint.mtp_gb * GB
-    draft, elements, unknown = _draft(model)
+    draft, cached, unknown = _draft(model)
     missing += unknown
-    return Weights(text, vision, form, draft, elements, predicts, whole, tables), missing
+    return Weights(text, vision, form, draft, cached, predicts, whole, tables), missing
 
 
 # Methods whose draft is a layer like the model's own, by the ends of their names.
@@ -577,28 +580,28 @@ def _is_own(drafts: Speculative) -> bool:
     return drafts.method.endswith(("mtp", "eagle", "dspark")) and not drafts.source
 
 
-def _draft(model: DeclaredModel) -> tuple[float, float, list[str]]:
-    """Bytes of a draft model, the elements it caches per token, and what isn't known of it.
+def _draft(model: DeclaredModel) -> tuple[float, DraftCache | None, list[str]]:
+    """Bytes of a draft model, what it caches, and what isn't known of it.
 
     An EAGLE head is a layer of the model's own kind (vLLM 0.33.0, models/llama_eagle3.py); other
     drafts are models of any shape.
     """
     drafts = model.speculative
     if drafts is None or has_no_weights(drafts.method) or _is_own(drafts):
-        return 0.0, 0.0, []
+        return 0.0, None, []
     known = catalogs.checkpoint(drafts.source) if drafts.source else None
     own = catalogs.draft(drafts.source)
     sizes = [each.weight_gb for each in (drafts, own, known) if each and each.weight_gb]
     given = sizes[0] if sizes else None
     facts = known.architecture.facts if known else {}
-    cached = own.elements if own else facts.get("kv_elements_per_token")
-    elements = drafts.kv_elements_per_token or cached or 0
+    elements = drafts.kv_elements_per_token or facts.get("kv_elements_per_token")
+    cached = DraftCache(elements) if elements else own.cache if own else None
     missing = []
     if not given:
         missing.append("model.speculative.weight_gb")
-    if not elements and not drafts.method.endswith(_HEADS):
+    if not cached and not drafts.method.endswith(_HEADS):
         missing.append("model.speculative.kv_elements_per_token")
-    return (given or 0.0) * GB, float(elements), missing
+    return (given or 0.0) * GB, cached, missing
 
 
 def _lacking(
@@ -625,14 +628,17 @@ def _beyond(
 ) -> Iterator[str]:
     """What only custom builds have, whose memory follows no release.
 
-    Source: vLLM 0.19.1 has no deepseek_v4; 0.30.0 rejects 8 bits in vllm/models/qwen4_exp/nvidia/
-    qsa.py, line 189, and 0.31.0 has them (pull request 55557).
+    Source: vLLM 0.19.1 has no deepseek_v4, and 0.29.0 no deepseek_v41; 0.30.0 rejects 8 bits in
+    vllm/models/qwen4_exp/nvidia/qsa.py, line 189, and 0.31.0 has them (pull request 55557).
     """
     paging = ENGINE_TRAITS[engine.name].paging
-    if paging is None:
-        return
     name, version = f"{ENGINE_TRAITS[engine.name].title} {engine.version}", release(engine.version)
-    if known.compressed and version < paging.compresses:
+    if paging is None:
+        if known.compressed and known.compressed.sources:
+            yield f"how {name} divides its room among windows and entries for several layers"
+        return
+    shares = known.compressed is not None and known.compressed.sources > 0
+    if known.compressed and version < (paging.shares_entries if shares else paging.compresses):
         yield f"how a build of {name} holds compressed attention, which that release does not have"
     least = 1 if version >= paging.caches_pooled else WIDE
     if known.indexes_pools and cached is not None and cached < least:

@@ -6,12 +6,13 @@ Line numbers are of vLLM 0.33.0 unless another release is named.
 from collections.abc import Iterator
 from math import ceil
 
+from generator.catalogs import DraftCache
 from generator.catalogs.engines.traits import Paging
 from generator.fit import formulas
 from generator.fit.complete import CacheBytes, CacheElements, CompleteShape, KeyValueHeads
 from generator.fit.formulas import CACHED, WIDE
 from generator.fit.kinds import Kinds
-from generator.fit.paging import Pages, Pool, pool
+from generator.fit.paging import Kind, Pages, Pool, pool
 from generator.fit.requested import Division, Requested
 from generator.models.architecture import (
     GATED_DELTA,
@@ -75,8 +76,8 @@ def _read(pages: Pages, tokens: int) -> float:
 class Split:
     """The layers of a model on a rank: how many of each kind here and in all, and the tensor ranks.
 
-    `drafts` is the number of draft layers here, `draft_elements` what a draft model caches per
-    token.
+    `drafts` is the number of layers here that make drafts and are like the model's own, `draft`
+    what a draft model caches.
     """
 
     here: Kinds
@@ -84,7 +85,7 @@ class Split:
     tensor: int
     pipeline: int
     drafts: int
-    draft_elements: float
+    draft: DraftCache | None = None
 
 
 def cache(model: CompleteShape, split: Split, requested: Requested, paging: Paging | None) -> Cache:
@@ -117,7 +118,7 @@ def _kinds(
     model: CompleteShape, split: Split, requested: Requested, paging: Paging | None
 ) -> Iterator[Pages]:
     if model.shape.compressed:
-        return _compressed(model.shape.compressed, split)
+        return _compressed(model.shape.compressed, split, requested.drafted)
     if paging is None:
         return _apart(model, split, requested)
     return _paged(model, split, requested, paging)
@@ -178,8 +179,8 @@ def _apart(model: CompleteShape, split: Split, requested: Requested) -> Iterator
     for kind, (here, everywhere, size) in token.items():
         if not here:
             continue
-        if kind == "window":
-            block, window = requested.window_cells, shape.sliding_window or 0
+        if window := _window(kind, shape, split):
+            block = requested.window_cells
             page = ceil(block * size)
             yield Pages("window", here, everywhere, block, page, window, spare=0)
         else:
@@ -218,8 +219,8 @@ def _paged(
         if not everywhere:
             continue
         page = ceil(block * size)
-        if kind == "window":
-            yield Pages("window", here, everywhere, block, page, shape.sliding_window or 0)
+        if window := _window(kind, shape, split):
+            yield Pages("window", here, everywhere, block, page, window)
         elif kind == "index" and shape.indexer and shape.indexer.pooled > 1:
             yield Pages("full", here, everywhere, block, page, pads=False, ranks=ranks)
             yield _tail(shape.indexer.head, shape.indexer.pooled, here, everywhere, requested)
@@ -264,9 +265,17 @@ def _tokens_of_layers(
     if shape.indexer:
         entry = formulas.indexer_cache_bytes(shape.indexer.head, shape.indexer.wide)
         found["index"] = (here.indexed, everywhere.indexed, entry / shape.indexer.pooled)
-    if split.draft_elements:
-        found["draft"] = (1, 1, split.draft_elements * requested.cached / split.tensor)
+    if draft := split.draft:
+        size = draft.elements / draft.layers * requested.cached / split.tensor
+        found["draft"] = (draft.layers, draft.layers, size)
     return found
+
+
+def _window(kind: str, shape: Shape, split: Split) -> int:
+    """The window of layers of a kind in tokens, 0 if they keep all."""
+    if kind == "draft" and split.draft:
+        return split.draft.window
+    return (shape.sliding_window or 0) if kind == "window" else 0
 
 
 def _token_bytes(model: CompleteShape, tensor: int, requested: Requested) -> float:
@@ -359,31 +368,31 @@ def _tail(head: int, pooled: int, here: int, everywhere: int, requested: Request
     return Pages("ring", here, everywhere, ring, int(ring * 2 * head * WIDE), pads=False)
 
 
-def _compressed(shape: Compressed, split: Split) -> Iterator[Pages]:
-    """DeepSeek-V4's compressed attention: windows everywhere, entries for every 4 or 128 tokens.
+def _compressed(shape: Compressed, split: Split, drafted: int) -> Iterator[Pages]:
+    """DeepSeek-V4's compressed attention: windows everywhere, and entries of 1 to 128 tokens.
 
     An entry has 448 bytes without positions, 128 with them and 8 for scales; pages are multiples of
-    576 bytes. The compression state is in 32 bits: keys and scores, twice if windows overlap.
-    Source: vllm/models/deepseek_v4/attention.py, lines 860 and 911, compressor.py, line 179,
-    `CompressorStateCache`, and v1/attention/backends/mla/sparse_swa.py, line 120,
-    `DeepseekV4SWACache`.
+    576 bytes. The compression state is in 32 bits: keys and scores, twice if windows overlap; in
+    DeepSeek-V4.1 it is a ring. Source: vllm/models/deepseek_v4/attention.py, lines 860 and 911,
+    compressor.py, line 179, `CompressorStateCache`, v1/attention/backends/mla/sparse_swa.py, line
+    120, `DeepseekV4SWACache`; deepseek_v41/attention.py, line 1206, and compressor.py, line 229.
     """
     share = split.here.attention / split.all.attention if split.all.attention else 1
     entry, index = shape.head + shape.rope + 8, shape.index_head + 4
     every = _COMPRESSED_BLOCK
 
-    def pages(kind: str, layers: int, block: int, size: int, window: int = 0) -> Pages:
-        padded = ceil(size / 576) * 576
-        here = ceil(layers * share)
-        if kind == "window":
-            return Pages("window", here, layers, block, padded, window, pads=False)
-        return Pages("full", here, layers, block, padded, pads=False)
+    def pages(kind: Kind, layers: int, block: int, size: int, window: int = 0) -> Pages:
+        padded = size if kind == "ring" else ceil(size / 576) * 576
+        return Pages(kind, ceil(layers * share), layers, block, padded, window, pads=False)
 
-    windows = split.all.attention + split.drafts
-    yield pages("full", shape.fours, every, every // 4 * entry)
-    yield pages("full", shape.fours, every, every // 4 * index)
+    windows, short = split.all.attention + split.drafts, 32 if shape.sources else 64
+    for layers, tokens in ((shape.ones, 1), (shape.twos, 2), (shape.fours, 4)):
+        yield pages("full", layers, every, every // tokens * entry)
+        yield pages("full", layers, every, every // tokens * index)
     yield pages("full", shape.rest, every, every // 128 * entry)
-    yield pages("window", windows, 64, 64 * entry, shape.window)
+    yield pages("window", windows, short, short * entry, shape.window)
     yield pages("window", shape.fours, 4, 4 * 2 * 2 * shape.head * 4, 2 * 4)
     yield pages("window", shape.fours, 4, 4 * 2 * 2 * shape.index_head * 4, 2 * 4)
     yield pages("window", shape.rest, 8, 8 * 2 * shape.head * 4, 128)
+    ring = max(8, 1 << (drafted + 1).bit_length())
+    yield pages("ring", shape.twos, ring, ring * 2 * shape.head * 4)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from math import ceil
 
+from generator.catalogs import DraftCache
 from generator.catalogs.engines.traits import Paging
 from generator.fit import formulas
 from generator.fit.caches import Cache, Split, cache
@@ -16,8 +17,6 @@ from generator.records import record
 
 # Residual streams of DeepSeek-V4. Source: hc_mult of its config.json.
 _STREAMS = 4
-# Tokens per entry that its index selects from. Source: compress_ratios of its config.json.
-_INDEXED_EVERY = 4
 
 
 @record
@@ -26,15 +25,14 @@ class Weights:
 
     `whole`: `text` covers all files, including the layers that predict further tokens. `tables` are
     tables beside the layers that are kept in memory, and are not part of `text`. A draft model is
-    known by what it caches (`draft_elements` per token), or else to be a layer like the model's
-    own.
+    known by what it caches, or else to be a layer like the model's own.
     """
 
     text: float
     vision: float
     form: str
     draft: float = 0.0
-    draft_elements: float = 0.0
+    draft_cache: DraftCache | None = None
     predicts: bool = False
     whole: bool = False
     tables: float = 0.0
@@ -239,7 +237,7 @@ def _demand(
     last_stage = stage == layout.pipeline - 1
     own, active = _stage_weights(split, stage, layers, requested.text_only)
     drafts = last_stage and bool(weights.draft or weights.predicts)
-    like_own = drafts and not weights.draft_elements
+    like_own = drafts and not weights.draft_cache
     gathered = _gathered(shape, layout, requested)
     shares = Split(
         here=count_kinds(shape, *layers),
@@ -247,7 +245,7 @@ def _demand(
         tensor=layout.tensor,
         pipeline=layout.pipeline,
         drafts=1 if like_own else 0,
-        draft_elements=weights.draft_elements if drafts else 0.0,
+        draft=weights.draft_cache if drafts else None,
     )
     return Demand(
         stage=stage,
@@ -326,7 +324,7 @@ def _gathered(shape: Shape, layout: Layout, requested: Requested) -> Gathered | 
         return None
     if shape.compressed:
         entry = formulas.indexer_cache_bytes(shape.compressed.index_head, wide=False)
-        return Gathered(entry, _INDEXED_EVERY, requested.sized_gathers)
+        return Gathered(entry, shape.compressed.indexed_every, requested.sized_gathers)
     if index := shape.latent_index:
         entry = formulas.indexer_cache_bytes(index.head, index.wide)
         return Gathered(entry, index.pooled, requested.sized_gathers)

@@ -22,6 +22,7 @@ _COMPRESSED = (
     "o_lora_rank",
     "o_groups",
 )
+_SOURCES = ("sources_by_1", "sources_by_2")
 _MAMBA = ("mamba_layers", "mamba_num_heads", "mamba_head_dim", "ssm_state_size")
 
 
@@ -77,11 +78,13 @@ class Compressed:
     """DeepSeek-V4's attention: all layers have a window, some also entries of several tokens.
 
     `fours` are the layers with an entry and an index for every 4 tokens, `rest` those with one for
-    every 128; sizes in elements.
+    every 128; `ones` and `twos` those that cache entries for others too. Sizes in elements.
     """
 
     fours: int
     rest: int
+    ones: int
+    twos: int
     window: int
     head: int
     rope: int
@@ -89,6 +92,16 @@ class Compressed:
     q_rank: int
     o_rank: int
     o_groups: int
+
+    @property
+    def sources(self) -> int:
+        """The number of layers that cache entries for others too."""
+        return self.ones + self.twos
+
+    @property
+    def indexed_every(self) -> int:
+        """The fewest tokens of an entry that the index selects from."""
+        return 1 if self.ones else 2 if self.twos else 4
 
 
 @record
@@ -350,7 +363,7 @@ def shape_of(own: Facts) -> Shape:
         kv_heads=own["kv_heads"],
         max_context=own.get("max_context"),
         experts=own.get("experts", 0),
-        latent="kv_lora_rank" in own or "layers_by_4" in own,
+        latent=bool({"kv_lora_rank", "layers_by_4", *_SOURCES} & own.keys()),
         max_context_yarn=own.get("max_context_yarn"),
         hidden_size=own.get("hidden_size"),
         head_dim=own.get("head_dim"),
@@ -394,7 +407,7 @@ def lacking_sizes(own: Facts) -> Iterator[str]:
         ("sliding_layers", ("sliding_window",)),
         ("linear_layers", ("kda_heads", "kda_head_dim") if "kda_heads" in own else _GATED_DELTA),
         ("mamba_layers", _MAMBA),
-        ("layers_by_4", ("head_dim", *_COMPRESSED)),
+        *((key, ("head_dim", *_COMPRESSED)) for key in ("layers_by_4", *_SOURCES)),
     )
     for key, needed in groups:
         if own.get(key):
@@ -420,11 +433,12 @@ def _compressed(head: int | None, facts: Facts) -> Compressed | None:
         128: facts.get("layers_by_128", 0),
     }
     sizes = _all(facts, *_COMPRESSED)
-    if not head or not sizes or not any(counts.values()):
+    entries = (counts.get(4, 0), counts.get(128, 0), *(facts.get(key, 0) for key in _SOURCES))
+    if not head or not sizes or not any(entries):
         return None
+    fours, rest, ones, twos = entries
     window, rope, index, queries, output, groups = sizes
-    fours, rest = counts.get(4, 0), counts.get(128, 0)
-    return Compressed(fours, rest, window, head, rope, index, queries, output, groups)
+    return Compressed(fours, rest, ones, twos, window, head, rope, index, queries, output, groups)
 
 
 def _recurrent(facts: Facts) -> Recurrent | None:
@@ -454,7 +468,7 @@ def _all(facts: Facts, *names: str) -> tuple[int, ...]:
 def _indexer(facts: Facts, layers: int) -> Indexer | None:
     if "index_head_dim" not in facts:
         return None
-    if "compress_ratio_counts" in facts or "layers_by_4" in facts:
+    if {"compress_ratio_counts", "layers_by_4", *_SOURCES} & facts.keys():
         return None  # Its index has entries of several tokens, and is part of the compressed cache.
     return Indexer(
         facts.get("index_layers", layers),

@@ -420,16 +420,22 @@ class _Reader:
         return {"convolution_window": kernel} if kernel else {}
 
     def _compressed(self, layers: int) -> dict[str, Value]:
-        """DeepSeek-V4: which layers have an entry for every 4 or 128 tokens.
+        """DeepSeek-V4: which layers cache entries of several tokens, or those for others, too.
 
         The list also has a ratio for the layer that predicts tokens.
         """
         ratios = _entries(self.config, "compress_ratios")[:layers]
+        sources = _entries(self.config, "kv_source_layer_ids")
+        kept = [ratios[layer] for layer in sources if layer in range(len(ratios))]
         names = ("q_lora_rank", "qk_rope_head_dim", "o_lora_rank", "o_groups", "index_head_dim")
-        if not ratios or not set(map(str, ratios)) <= {"0", "4", "128"}:
+        known = {"0", "1", "2"} if kept else {"0", "4", "128"}
+        if not ratios or not set(map(str, ratios)) <= known:
             return {}
         found = {name: self.get(name) for name in (*names, "sliding_window")}
-        found |= {"layers_by_4": ratios.count(4), "layers_by_128": ratios.count(128)}
+        if kept:
+            found |= {"sources_by_1": kept.count(1), "sources_by_2": kept.count(2)}
+        else:
+            found |= {"layers_by_4": ratios.count(4), "layers_by_128": ratios.count(128)}
         return {key: size for key, size in found.items() if size is not None}
 
     def _own_blocks(self, heads: int, head: int) -> dict[str, Value]:
@@ -494,7 +500,7 @@ def _remarks(config: Config, text: Config, sizes: Mapping[str, Value]) -> Iterat
             and text.get("swa_num_attention_heads", sizes["heads"]) != sizes["heads"]
         ),
         "sliding_window: which layers have it the file does not say; none is counted so": (
-            window and not {"sliding_layers", "layers_by_4"} & {*sizes}
+            window and not {"sliding_layers", "layers_by_4", "sources_by_1"} & {*sizes}
         ),
         "linear_layers: which layers are linear the file does not say": (
             "linear_num_value_heads" in text and "linear_layers" not in sizes

@@ -31,7 +31,7 @@ def _effects() -> Mapping[str, str]:
 
 def not_modelled(config: Config, sizes: Config) -> str:
     """The first key that affects memory but is not modelled or covered by `sizes`, or nothing."""
-    modelled = {"compress_ratios"} if "layers_by_4" in sizes else set()
+    modelled = {"compress_ratios"} if {"layers_by_4", "sources_by_1"} & sizes.keys() else set()
     if config.get("use_cla") is False:
         modelled.add("cla_share_factor")
     modelled |= {name for name, effect in _effects().items() if effect in ("read", "none")}

@@ -51,11 +51,11 @@ class Paging:
     `draws_unsorted`: tokens are sampled without a sorted copy of the vocabulary.
     `checkpoints_states` and `checkpoints_delta`: prefilling keeps one more state per sequence for
     its prefix, for Mamba and Kimi's layers and for gated delta layers. `compresses`: it has
-    compressed attention (DeepSeek-V4). `caches_pooled`: it caches 8 bits if an entry of the index
-    stands for several tokens of plain attention (Qwen3.8-Flash-Next). `sizes_gathers`: the buffer
-    that gathers a sparse attention's index is smaller for long contexts. `scores_variable` sets the
-    MiB of scores that this index computes at once, `graphs_variable` whether graphs are part of the
-    share, whatever the release.
+    compressed attention (DeepSeek-V4), and `shares_entries`: those of others (V4.1).
+    `caches_pooled`: it caches 8 bits if an entry of the index stands for several tokens of plain
+    attention (Qwen3.8-Flash-Next). `sizes_gathers`: the buffer that gathers a sparse attention's
+    index is smaller for long contexts. `scores_variable` sets the MiB of scores that this index
+    computes at once, `graphs_variable` whether graphs are part of the share, whatever the release.
     """
 
     caches_states: Release
@@ -66,6 +66,7 @@ class Paging:
     checkpoints_states: Release
     checkpoints_delta: Release
     compresses: Release
+    shares_entries: Release
     caches_pooled: Release
     sizes_gathers: Release
     scores_variable: str
