@@ -5,6 +5,7 @@ PYTHONPATH=.:tests .venv/bin/python tests/fit_evidence.py
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from math import ceil
 from pathlib import Path
 
 from evidence import Printed, starts
@@ -18,8 +19,9 @@ from generator.resources import SCHEMAS
 _HELD, _WIDEST = 0.8, 2.0
 _FEWEST = 2
 _RESERVES = """\
-# By how many GiB the room for the KV cache of published starts on Sparks was smaller and larger
-# than computed; made by tests/fit_evidence.py from the starts that are not held out.
+# By how much the room for the KV cache of published starts on Sparks was smaller than computed, as
+# a multiple of the activations, and by how many GiB larger; made by tests/fit_evidence.py from the
+# starts that are not held out.
 """
 _SPEEDS = """\
 # The speed of one sequence at published starts on Sparks: of decoding, as a part of what memory
@@ -41,13 +43,17 @@ def reserves() -> str:
     """The table of rooms, by engine and kind of build."""
     found = defaultdict(list)
     for figure in fitted():
-        if figure.kind == "room" and figure.ours is not None:
+        fit = figure.start.fit
+        if figure.kind == "room" and figure.ours is not None and fit:
             build = "release" if figure.start.is_known else "own"
-            found[figure.start.group.engine.name, build].append(figure.value - figure.ours)
-    rows = [("engine", "build", "starts", "less", "more")]
+            node = min(fit.nodes, key=lambda node: node.kv_room_gib)
+            differs = figure.value - figure.ours
+            found[figure.start.group.engine.name, build].append((differs, node.activations_gib))
+    rows = [("engine", "build", "starts", "less_activations", "more_gib")]
     for (engine, build), seen in sorted(found.items()):
-        less, more = max(0.0, -min(seen)), max(0.0, max(seen))
-        rows.append((engine, build, str(len(seen)), f"{less:.1f}", f"{more:.1f}"))
+        less = max(0.0, *(-differs / activations for differs, activations in seen))
+        more = max(0.0, *(differs for differs, _ in seen))
+        rows.append((engine, build, str(len(seen)), f"{ceil(less * 10) / 10:.1f}", f"{more:.1f}"))
     return _RESERVES + _table(rows)
 
 

@@ -10,7 +10,7 @@ from generator.fit.formulas import WIDE
 from generator.fit.requested import element_bytes
 from generator.models.architecture import Shape, shape, tensor_sizes
 from generator.records import record, replace
-from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Parallel
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 
 # Above this utilization the system has too little; a context below this is of no use to anybody.
 _MOST_UTILIZATION = 0.85
@@ -92,7 +92,8 @@ def alternatives(
     found: dict[tuple[object, ...], Alternative] = {}
     for group in groups:
         count = len(group.nodes)
-        key = (_key(group.engine.parallel), group.model.kv_cache_dtype)
+        sizes = group.engine.parallel
+        key = (sizes.tensor, sizes.pipeline, sizes.data, group.model.kv_cache_dtype)
         if key not in found and (fit := group.assess()):
             found[key] = Alternative(count, count > _MOST_ON_CABLES, group is own, fit)
     return list(found.values())
@@ -182,7 +183,3 @@ def holds(group: Group) -> bool:
 
 def _is_wide(model: DeclaredModel) -> bool:
     return element_bytes(model) == WIDE
-
-
-def _key(parallel: Parallel) -> tuple[int, int, int]:
-    return parallel.tensor, parallel.pipeline, parallel.data

@@ -1,20 +1,7 @@
 """What an engine takes of a node's memory beside its share: caches in host memory, and weights.
 
 A GB10 has one memory, so what an engine calls CPU memory is taken from the same node. The settings
-are rows of schemas/memory.tsv, with fields parted by tabs:
-
-- `engine`, and `setting`: a flag, a key of its JSON behind a dot, or a variable behind a dollar
-  sign. With `*`, the key is found at any depth.
-- `taken`: `pinned` at the start; `filled` while it serves, up to that; `moved`, which are weights
-  outside the engine's share. The others are not counted here: `inside` the share or the reserve,
-  `disk`, or `none`.
-- `unit`: B, GB, MiB or GiB; with `room` it is a multiple of the room for KV cache.
-- `per`: on each `rank`; divided among the ranks of a `replica`; on the `head` alone, or there for
-  each of its API servers and the engine (`processes`).
-- `when`: conditions that hold: a setting that is on, `!` one that is not given, `=` or `!=` and a
-  value; `before:` a release; `vision`, for a model that sees.
-- `otherwise`: what is taken if the setting is not given.
-- `source`: of the unit and of how it is taken.
+are rows of schemas/memory.tsv, which says how to read them.
 """
 
 from collections.abc import Iterator, Mapping

@@ -27,11 +27,14 @@ class Doubt:
 
 
 @cache
-def _seen(engine: str) -> Doubt | None:
-    """What was seen at published starts of an engine's releases, of schemas/reserves.tsv."""
+def _seen(engine: str) -> tuple[float, float] | None:
+    """What was seen at published starts of an engine's releases, of schemas/reserves.tsv.
+
+    How much less room there was, as a multiple of the activations, and how many bytes more.
+    """
     for name, build, _, less, more in rows("reserves"):
         if (name, build) == (engine, "release"):
-            return Doubt(float(less) * GIB, float(more) * GIB)
+            return float(less), float(more) * GIB
     return None
 
 
@@ -73,6 +76,7 @@ def doubt(model: DeclaredModel, engine: DeclaredEngine, demand: Demand) -> Doubt
         free = formulas.FREE_ERROR_BYTES * engine.memory_utilization
         return Doubt(free, free + demand.correction)
     reserve = demand.reserve_inside - demand.cache.fixed
-    seen = _seen(engine.name) or Doubt(0.0, reserve)
-    more = reserve if reserve_is_unknown(model, engine) else demand.correction + seen.more
-    return Doubt(seen.less, min(reserve, more))
+    activations, more = _seen(engine.name) or (0.0, reserve)
+    less = max(activations * demand.activations, formulas.STARTS_DIFFER_BYTES)
+    more = reserve if reserve_is_unknown(model, engine) else demand.correction + more
+    return Doubt(less, min(reserve, more))

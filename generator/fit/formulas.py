@@ -7,58 +7,27 @@ size. Nothing here depends on sites, catalogs or the names that engines use.
 from collections.abc import Mapping, Sequence
 from math import ceil
 
+from generator.resources import rows
+
 GIB = 2**30
 GB = 10**9
 WIDE = 2.0
 
-# Bytes per parameter, including the scales of its group: NVFP4 has an 8 bit scale for 16
-# parameters, MXFP4 and MXFP8 one for 32, INT4 a 16 bit scale and a 4 bit zero for 128.
-# Source: OCP Microscaling Formats 1.0; NVIDIA, "Introducing NVFP4"; AutoGPTQ's and AutoAWQ's files.
-PACKED: Mapping[str, float] = {
-    "bf16": WIDE,
-    "fp8": 1.0,
-    "fp8-block128": 1.0,
-    "mxfp8": 1 + 1 / 32,
-    "nvfp4": (4 + 8 / 16) / 8,
-    "nvfp4-mixed": (4 + 8 / 16) / 8,
-    "mxfp4": (4 + 8 / 32) / 8,
-    "fp4-fp8": (4 + 8 / 32) / 8,
-    "mxfp4-mxfp8": (4 + 8 / 32) / 8,
-    "gptq-int4": (4 + 20 / 128) / 8,
-    "awq-int4": (4 + 20 / 128) / 8,
-    "int4-autoround": (4 + 20 / 128) / 8,
-    "int4": (4 + 20 / 128) / 8,
-    "int8": 1.0,
-}
+
+def _bytes(use: str) -> Mapping[str, float]:
+    """Bytes per element by format, including the scales of its group, of schemas/formats.tsv."""
+    return {
+        name: (int(bits) + int(scales) / int(group)) / 8
+        for used, name, bits, scales, group, _ in rows("formats")
+        if used == use
+    }
+
+
+# Of parameters, and of elements of the KV cache.
+PACKED, CACHED = _bytes("weights"), _bytes("cache")
 
 # Formats whose experts the kernels pad to tiles.
 TILED = ("mxfp4", "fp4-fp8", "mxfp4-mxfp8")
-
-# Bytes per element of the KV cache; "auto" is the model's own type, 16 bits.
-# Source: vLLM, vllm/config/cache.py and --kv-cache-dtype; SGLang, --kv-cache-dtype. An entry of
-# latent attention in nvfp4_ds_mla has 400 bytes in builds for the GB10 (an overlay of
-# ajclark/GLM-5.3-DCP4-DFlash2-NVMe-KV-Offload-4x-DGX-Spark) and 352 in vLLM, which has it for other
-# GPUs (0.33.0, mla_attention.py, line 1386). For DeepSeek-V4 it is as large as in fp8: their patch
-# maps it to the same 584 bytes.
-CACHED: Mapping[str, float] = {
-    "auto": WIDE,
-    "bf16": WIDE,
-    "bfloat16": WIDE,
-    "fp16": WIDE,
-    "float16": WIDE,
-    "f16": WIDE,
-    "fp8": 1.0,
-    "fp8_e4m3": 1.0,
-    "fp8_e5m2": 1.0,
-    "fp8_inc": 1.0,
-    "fp8_ds_mla": 656 / 576,
-    "nvfp4_ds_mla": 400 / 576,
-    "q8_0": 34 / 32,
-    "q4_0": 18 / 32,
-    "mxfp8": 1 + 1 / 32,
-    "nvfp4": (4 + 8 / 16) / 8,
-    "fp4_mx_block16": (4 + 8 / 16) / 8,
-}
 
 # The GB10's memory bandwidth. Source: docs.nvidia.com/dgx/dgx-spark, "Hardware overview".
 BANDWIDTH_BYTES_S = 273 * GB

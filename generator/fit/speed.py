@@ -31,20 +31,16 @@ def _rows() -> dict[tuple[str, ...], tuple[float, float, int]]:
 
 def decode(bandwidth: float | None, engine: str, ranks: int, drafts: str) -> Speed | None:
     """Of decoding, from what memory bandwidth allows without drafts; None without evidence."""
-    return _of(("decode", engine, _nodes(ranks), drafts or "none"), bandwidth)
+    return _of("decode", engine, ranks, drafts or "none", bandwidth)
 
 
 def prefill(active: float | None, engine: str, ranks: int) -> Speed | None:
     """Of reading a prompt of some thousand tokens: two operations per active parameter."""
-    return _of(("prefill", engine, _nodes(ranks), "any"), 1e12 / (2 * active) if active else None)
+    return _of("prefill", engine, ranks, "any", 1e12 / (2 * active) if active else None)
 
 
-def _nodes(ranks: int) -> str:
-    return "one" if ranks == 1 else "several"
-
-
-def _of(key: tuple[str, ...], scale: float | None) -> Speed | None:
-    row = _rows().get(key)
+def _of(kind: str, engine: str, ranks: int, drafts: str, scale: float | None) -> Speed | None:
+    row = _rows().get((kind, engine, "one" if ranks == 1 else "several", drafts))
     if row is None or scale is None:
         return None
     least, most, figures = row
