@@ -141,7 +141,7 @@ def test_documented_tree_is_that_of_a_bundle() -> None:
 
 
 def test_documented_files_are_in_a_bundle() -> None:
-    """Each is in a bundle of the examples, unless it is part of a service that none has."""
+    """Each is in a bundle that the tests have, unless it is part of a service that none has."""
     sites = "".join(path.read_text() for path in (ROOT / "sites").rglob("*.yaml"))
     rows = [
         row
@@ -152,6 +152,7 @@ def test_documented_files_are_in_a_bundle() -> None:
     names = [name for row in rows for name in re.findall(r"`(\S+/\S+)`", row)]
     assert len(names) > 10
     folders = [BY_NAME[example].folder for example in EXAMPLES]
+    folders += (ROOT / "tests/golden").glob("*/expected")
     for name in names:
         assert any([*root.glob(name), *root.glob(f"*/{name}")] for root in folders), name
     for service in ("monitoring", "guard", "firewall", "qos", "web_ui"):

@@ -61,7 +61,7 @@ create() {
 read_command() {
   local words
   if is_contained; then
-    mapfile -d '' -t words < <(python3 -B "$here/running.py" "$own/compose.yaml")
+    mapfile -d '' -t words < <(timeout 30 python3 -B "$here/running.py" "$own/compose.yaml")
     program=${words[0]} arguments=("${words[@]:1}")
   else
     # shellcheck source=/dev/null
@@ -89,6 +89,7 @@ bare() {
         '' | '#'*) continue ;;
         # The unit's login has these caches; other users have their own.
         "${line%%=*}=/var/cache/sparkgen/"*) [[ ${CACHE_DIRECTORY:-} ]] || continue ;;
+        *) ;;
       esac
       set -- "$@" "$line"
     done
