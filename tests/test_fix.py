@@ -605,3 +605,9 @@ def test_interrupted_write_keeps_the_file(
 def test_example_sites_need_no_fix(tmp_path: Path, sparkgen: Command) -> None:
     for file in sorted((ROOT / "sites").rglob("*.yaml")):
         assert sparkgen("fix", file, cwd=tmp_path).code == 0
+
+
+def test_section_that_is_wrongly_a_list_is_no_home_of_an_entry() -> None:
+    text = "version: 1\nnodes: [{name: a}, {endpoints: [a:p0, b:p0]}]\ntopology: [{kind: direct}]\n"
+    found = repair("lab.yaml", text.encode()).before.findings
+    assert "SG901" not in {finding.rule for finding in found}

@@ -481,9 +481,9 @@ def of_another_list(faults: Faults) -> Found:
     for path in entries:
         entry = value_at(faults.data, path)
         for section in SECTIONS if isinstance(entry, dict) and isinstance(path[1], int) else ():
-            there = (section, len(faults.data.get(section) or ()))
-            is_list = isinstance(faults.data.get(section), list) and section != path[0]
-            if is_list and is_valid(there, entry):
+            held, takes_entries = faults.data.get(section), "list" in types_of(rules_at((section,)))
+            there = (section, len(held) if isinstance(held, list) and takes_entries else -1)
+            if there[1] >= 0 and section != path[0] and is_valid(there, entry):
                 message = f"{place_name(path)} is one of '{section}'"
                 edits = (Remove(path), Add(there, typed_at(there, entry)))
                 finding = _finding("SG101", message, f"write it under '{section}'", path)
