@@ -63,6 +63,9 @@ def field(name: bytes, value: bytes) -> bytes:
     return b'Content-Disposition: form-data; name="%s"\r\n\r\n%s' % (name, value)
 
 
+LONG = b'{"messages": [{"role": "user", "content": "%s"}], "model": "assistant"}' % (
+    b"x" * 3_000_000
+)
 CHUNKED = b"Transfer-Encoding: chunked"
 HIDDEN = b"POST /v1/load_lora_adapter HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
 
@@ -157,6 +160,20 @@ PASSED = {
     "form with a name in the file": form(
         field(b"model", b"assistant"), field(b"file", b'name="model"\r\n\r\nnobody')
     ),
+    # Larger than the first read, with the model where the body ends.
+    "long": chat(LONG),
+    "long-chunked": raw(
+        b"POST /v1/chat/completions HTTP/1.1",
+        *(KEY, CHUNKED),
+        body=b"".join(
+            b"%x\r\n%s\r\n" % (len(part), part)
+            for part in (LONG[at : at + 50_000] for at in range(0, len(LONG), 50_000))
+        )
+        + b"0\r\n\r\n",
+    ),
+    "other-case-of-a-header": post(CHAT, BODY, key=b"aUTHORIZATION: bearer KEY"),
+    "upgrade": post(CHAT, BODY, b"Upgrade: websocket", b"X-Y: Upgrade"),
+    "range": post(CHAT, BODY, b"Range: bytes=0-1"),
 }
 
 
