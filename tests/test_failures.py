@@ -356,6 +356,14 @@ def test_pairs(sparkgen: Command) -> None:
     } in pairs
 
 
+def test_no_pairs(sparkgen: Command) -> None:
+    outcome = sparkgen("failures", "sites/more/rack-switch.yaml", "--pairs", cwd=ROOT)
+    assert (outcome.code, outcome.out) == (
+        0,
+        "No two faults take a name that neither takes alone.\n",
+    )
+
+
 def test_policy(tmp_path: Path, sparkgen: Command) -> None:
     """A site that depends on one cable is refused by the policy; one with a replica is not."""
     (tmp_path / "sites").mkdir()

@@ -63,7 +63,8 @@ def text_of_pairs(pairs: Iterable[Pair], width: int | None) -> str:
         (_some(f.what for f in pair.one), _some(f.what for f in pair.other), ", ".join(pair.lost))
         for pair in pairs
     ]
-    return columns(head, cells, width) + "\n"
+    none = "No two faults take a name that neither takes alone.\n"
+    return columns(head, cells, width) + "\n" if cells else none
 
 
 def data(failure: Failure) -> dict[str, Any]:
