@@ -53,6 +53,7 @@ _BESIDE: Mapping[str, Mapping[str, Any]] = {
     "jobs.files.writable": {"jobs": [_JOB | {"files": [{"path": "/srv/data"}]}]},
     "model.kv_offload.buffer_gib": {"model.kv_offload": {"path": "/srv/kv", "gib": 200}},
     "model.kv_offload.connector": {"model.kv_offload": {"path": "/srv/kv", "gib": 200}},
+    "nodes.other.starts": {"nodes.other": [{"name": "desktop", "gib": 2}]},
     "services.gateway.port": {"services.gateway": {"node": "spark1"}},
     "services.gateway.image": {"services.gateway": {"port": 4000}},
     "services.gateway.balance": {"services.gateway": {"node": "spark1"}},

@@ -444,6 +444,8 @@ RESTART_PAGE, RESTART_PROXY = (f"systemctl restart sparkgen-{n}" for n in ("web-
 ENCRYPTED = (Path(__file__).parent / "golden/groups-encrypted/site.yaml").read_text()
 CLEAR, _, ACCESS = ENCRYPTED.partition("access:\n")
 OWN = ACCESS.replace("{authority: site}", "{certificate: /srv/a.pem, key: /srv/key.pem}")
+# The targets have the scheme and the name of the address.
+LOAD = "load operator/prometheus.yml into Prometheus"
 BRING = "bring the certificate and its key: /srv/{}.pem"
 
 
@@ -451,14 +453,14 @@ BRING = "bring the certificate and its key: /srv/{}.pem"
     ("before", "after", "steps"),
     [
         # nginx takes the address of the page, and gives it back.
-        (CLEAR, ENCRYPTED, [MAKE, RESTART_PAGE, RESTART_PROXY]),
-        (ENCRYPTED, CLEAR, [RESTART_PROXY, RESTART_PAGE]),
+        (CLEAR, ENCRYPTED, [MAKE, RESTART_PAGE, RESTART_PROXY, LOAD]),
+        (ENCRYPTED, CLEAR, [RESTART_PROXY, RESTART_PAGE, LOAD]),
         (
             ENCRYPTED,
             ENCRYPTED.replace("llm.example", "ai.example"),
-            [MAKE, RESTART_PAGE, RESTART_PROXY],
+            [MAKE, RESTART_PAGE, RESTART_PROXY, LOAD],
         ),
-        (ENCRYPTED, f"{CLEAR}access:\n{OWN}", [BRING.format("a"), RESTART_PROXY]),
+        (ENCRYPTED, f"{CLEAR}access:\n{OWN}", [BRING.format("a"), RESTART_PROXY, LOAD]),
         (
             f"{CLEAR}access:\n{OWN}",
             f"{CLEAR}access:\n{OWN.replace('/a.', '/b.')}",

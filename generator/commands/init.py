@@ -217,7 +217,7 @@ def _all(
     discovered: dict[str, Discovery], kind: str | None, nodes: int | None
 ) -> dict[str, Discovery]:
     """The discovered nodes, and as many more as the site is to have."""
-    count = nodes or max(len(discovered), TOPOLOGIES[kind].fewest if kind else 1)
+    count = nodes or max(len(discovered), _fewest(kind) if kind else 1)
     if len(discovered) > count:
         raise click.BadParameter(f"--from names {len(discovered)} nodes", param_hint="--nodes")
     for position in range(len(discovered) + 1, count + 1):
@@ -227,8 +227,14 @@ def _all(
     return discovered
 
 
+def _fewest(kind: str) -> int:
+    """The nodes that a draft joins at least: one alone on a cable has somebody's own workload."""
+    topology = TOPOLOGIES[kind]
+    return min(max(topology.fewest, 2), topology.most)
+
+
 def _fitting(kind: str, count: int) -> None:
-    fewest, most = TOPOLOGIES[kind].fewest, TOPOLOGIES[kind].most
+    fewest, most = _fewest(kind), TOPOLOGIES[kind].most
     if not fewest <= count <= most:
         wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
         nodes = "node" if most == 1 else "nodes"
@@ -243,8 +249,8 @@ def _prompt(given: dict[str, Any], discovered: dict[str, Discovery], name: str) 
         usual = kind_of(discovered) if discovered and given["nodes"] is None else None
         given["kind"] = _answer("How are the nodes joined", usual, click.Choice(_KINDS))
     topology = TOPOLOGIES[given["kind"]]
-    if given["nodes"] is None and not discovered and topology.fewest < topology.most:
-        size = click.IntRange(topology.fewest, topology.most)
+    if given["nodes"] is None and not discovered and _fewest(given["kind"]) < topology.most:
+        size = click.IntRange(_fewest(given["kind"]), topology.most)
         given["nodes"] = _answer("How many nodes are there", None, size)
     if given["port"] is None and _needs_port(topology, discovered):
         choice = click.Choice([p for p in _PORTS if topology.switched or p != "both"])

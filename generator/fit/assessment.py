@@ -323,8 +323,10 @@ _POOLS = {"full": "full attention", "window": "windows", "state": "states"}
 
 def _shares(cache: Cache) -> tuple[str, ...]:
     """How the room is divided, if there is more than one pool."""
+    if len(cache.shares) < 2:
+        return ()
     kinds = [pool.groups[0].pages[0].kind for pool in cache.pools]
-    shares = zip(cache.shares, kinds, strict=True) if len(cache.shares) > 1 else ()
+    shares = zip(cache.shares, kinds, strict=True)
     return tuple(f"{share:.0%} for {_POOLS[kind]}" for share, kind in shares)
 
 

@@ -66,7 +66,7 @@ class Cache:
 
 
 def _read(pages: Pages, tokens: int) -> float:
-    if pages.kind in ("state", "ring"):
+    if pages.kind in ("state", "rolling"):
         return pages.layers * pages.page
     kept = min(tokens, pages.window) if pages.kind == "window" else tokens
     return pages.layers * pages.page * kept / (pages.block * pages.ranks)
@@ -365,7 +365,7 @@ def _tail(head: int, pooled: int, here: int, everywhere: int, requested: Request
     """
     pools = ceil((pooled + requested.drafted) / pooled)
     ring = pooled * (1 << (pools - 1).bit_length())
-    return Pages("ring", here, everywhere, ring, int(ring * 2 * head * WIDE), pads=False)
+    return Pages("rolling", here, everywhere, ring, int(ring * 2 * head * WIDE), pads=False)
 
 
 def _compressed(shape: Compressed, split: Split, drafted: int) -> Iterator[Pages]:
@@ -382,7 +382,7 @@ def _compressed(shape: Compressed, split: Split, drafted: int) -> Iterator[Pages
     every = _COMPRESSED_BLOCK
 
     def pages(kind: Kind, layers: int, block: int, size: int, window: int = 0) -> Pages:
-        padded = size if kind == "ring" else ceil(size / 576) * 576
+        padded = size if kind == "rolling" else ceil(size / 576) * 576
         return Pages(kind, ceil(layers * share), layers, block, padded, window, pads=False)
 
     windows, short = split.all.attention + split.drafts, 32 if shape.sources else 64
@@ -395,4 +395,4 @@ def _compressed(shape: Compressed, split: Split, drafted: int) -> Iterator[Pages
     yield pages("window", shape.fours, 4, 4 * 2 * 2 * shape.index_head * 4, 2 * 4)
     yield pages("window", shape.rest, 8, 8 * 2 * shape.head * 4, 128)
     ring = max(8, 1 << (drafted + 1).bit_length())
-    yield pages("ring", shape.twos, ring, ring * 2 * shape.head * 4)
+    yield pages("rolling", shape.twos, ring, ring * 2 * shape.head * 4)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from generator.records import record, replace
 
-Kind = Literal["full", "window", "state", "ring"]
+Kind = Literal["full", "window", "state", "rolling"]
 
 # If one kind has up to this many times more layers, the other kinds are padded to it. Source:
 # planning, line 524, `_get_kv_cache_groups_uniform_page_size`.
@@ -152,7 +152,9 @@ def _packed(kinds: Sequence[Pages]) -> Pool:
         return ceil(_most_layers(bucket) / repeats) if repeats and _is_balanced(bucket) else 1
 
     def splits(bucket: Sequence[Pages]) -> bool:
-        return bucket[0].kind in ("state", "ring") or (not repeats and bucket[0].kind == "window")
+        return bucket[0].kind in ("state", "rolling") or (
+            not repeats and bucket[0].kind == "window"
+        )
 
     anchor = max(
         _widest(bucket, _layers(bucket) if splits(bucket) else parts(bucket)) for bucket in buckets

@@ -38,15 +38,14 @@ def _with(
 ) -> Held:
     """The same, with what has to be held so that a name is answered all the time, if it can be."""
     wanted = (known.names - kept) | {name}
-    for engine in order:
-        if name in engine.names:
-            # If what starts later can't be down later too, it is down longer.
-            for delayed in (starting, ()):
-                groups = _closed(known.groups | {engine.group}, order, delayed)
-                taken = _nodes(e for e in order if e.group in groups)
-                first = (each for each in starting if taken.isdisjoint(each.nodes))
-                if wanted <= {each for e in first for each in e.names}:
-                    return Held(groups, known.names | {name})
+    # If what starts later can't be down later too, it is down longer.
+    for delayed in (starting, ()):
+        for engine in (each for each in order if name in each.names):
+            groups = _closed(known.groups | {engine.group}, order, delayed)
+            taken = _nodes(e for e in order if e.group in groups)
+            first = (each for each in starting if taken.isdisjoint(each.nodes))
+            if wanted <= {each for e in first for each in e.names}:
+                return Held(groups, known.names | {name})
     return known
 
 
