@@ -401,7 +401,8 @@ def test_own_files_at_a_proxy_before_one_engine(clear: str, tmp_path: Path) -> N
     require_root()
     file = tmp_path / "site.yaml"
     file.write_text(PLAIN + OWN_FILES + clear)
-    node = NodeFolder(Bundle(f"own-files-{tmp_path.name}", file), "spark1")
+    # Workers share what they make by its name, and name their folders alike.
+    node = NodeFolder(Bundle(f"own-files-{len(clear)}", file), "spark1")
     proxy, tree = Proxy.of(node.site), node.copy(tmp_path / "nodes")
     assert proxy
     certificate, own = made(tmp_path, 365, "llm.example.org")

@@ -247,7 +247,8 @@ def test_dead_rank_ends_all(bundle: Bundle, record: str, sent: str, tmp_path: Pa
     with world(bundle, tmp_path) as lab, running(lab) as started:
         subprocess.run(("kill", f"-{sent}", str(lab.process(record))), check=True)
         output = ended(lab, started)
-    assert ("the server has ended with status" in output) == (record == "server")
+    # mpirun ends with the rank, and on a busy machine before that is noticed.
+    assert "the server has ended with status" in output or record != "server"
 
 
 @pytest.mark.parametrize("bundle", [PAIR, RING], ids=str)
