@@ -129,3 +129,31 @@ def test_array_of_itself() -> None:
 
 def test_value_with_a_colon_at_its_end_is_no_key() -> None:
     check(adopted("start.sh", "vllm serve openai/gpt-oss-20b --port a: --served-model-name x:\n"))
+
+
+MOUNTED = """\
+services:
+  vllm:
+    image: vllm/vllm-openai:v0.33.0
+    command: [--model, /cache/models/qwen]
+    environment: {HF_HOME: ""}
+    volumes:
+      - /srv/models:/cache/models
+      - /srv/patch.py:/root/.cache/vllm/patch.py:ro
+      - /srv/hub:/root/.cache/huggingface
+      - /srv/compiled:/root/.cache/vllm
+      - /data/x:/opt/x
+"""
+
+
+def test_mounts_end_by_what_they_hold() -> None:
+    """Models and files are no caches, wherever they are in the container."""
+    result = adopted("compose.yaml", MOUNTED)
+    ends = {one.item.value: one.path or one.end for one in result.ended}
+    assert {value: end for value, end in ends.items() if value.startswith(("/srv", "/data"))} == {
+        "/srv/models": ("model",),
+        "/srv/patch.py": ("engine", "files", 0, "path"),
+        "/srv/hub": ("model", "cache"),
+        "/srv/compiled": End.DEFAULT,
+        "/data/x": End.LOST,
+    }

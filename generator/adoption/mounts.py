@@ -63,15 +63,17 @@ def fill(draft: Draft, container: Container) -> None:
     models = list(_texts(draft.get("model")))
     args = [*models, *_texts(draft.get("engine", "args"))]
     known = [*args, *_texts(draft.get("engine", "env"))]
-    homes = ("/huggingface", *(v.value.text for v in container.env if v.name == "HF_HOME"))
+    homes = {v.value.text.rstrip("/") for v in container.env if v.name == "HF_HOME"}
     for mount in mounts(container):
         with draft.ending(Item(mount.target, mount.source, (mount.word,))):
-            if mount.target.endswith(homes):
+            if mount.target in homes or mount.target.endswith("/huggingface"):
                 _hub(draft, mount)
-            elif _CACHE.fullmatch(mount.target) and not _is_named(mount, args):
+            elif any(f"{model}/".startswith(f"{mount.source}/") for model in models):
+                draft.settle("model")
+            elif _is_cache(mount) and not _is_named(mount, args):
                 draft.same("a cache, which sparkgen has too")
             else:
-                _settle(draft, mount, models, _is_named(mount, known))
+                _settle(draft, mount, _is_named(mount, known))
 
 
 def _hub(draft: Draft, mount: Mount) -> None:
@@ -84,18 +86,24 @@ def _hub(draft: Draft, mount: Mount) -> None:
         draft.lose("the folder of models: write its whole path as 'model.cache'", mount.word)
 
 
+def _is_cache(mount: Mount) -> bool:
+    is_of_the_system = _OF_THE_SYSTEM.fullmatch(mount.target)
+    return bool(_CACHE.fullmatch(mount.target)) and not (is_of_the_system or _is_file(mount))
+
+
 def _is_named(mount: Mount, texts: Sequence[str]) -> bool:
     return any(mount.holds(part) for text in texts for part in re.split(r"[:,;= ]", text))
 
 
-def _settle(draft: Draft, mount: Mount, models: Sequence[str], is_named: bool) -> None:
+def _is_file(mount: Mount) -> bool:
+    return _has_extension(mount.target.rpartition("/")[2])
+
+
+def _settle(draft: Draft, mount: Mount, is_named: bool) -> None:
     """Write one mount among the engine's files, or say why not."""
-    is_file = _has_extension(mount.target.rpartition("/")[2])
     if _OF_THE_SYSTEM.fullmatch(mount.target):
         draft.same("sparkgen mounts it, or the engine does not need it")
-    elif any(f"{model}/".startswith(f"{mount.source}/") for model in models):
-        draft.settle("model")
-    elif not (is_file or is_named):
+    elif not (is_named or _is_file(mount)):
         draft.lose("no setting names it: write it under 'engine.files' if it is needed", mount.word)
     elif not all(TEXT_TYPES["path"].fits(path) for path in (mount.source, mount.target)):
         draft.lose("write it under 'engine.files' by its whole path", mount.word)
