@@ -481,3 +481,13 @@ def test_steps_of_a_change(
     found = [step["step"] for step in told["order"] if not step["step"].startswith(("copy", "ins"))]
     assert found == steps
     assert not [line for line in told["clients"] if "authority of :" in line]
+
+
+def test_name_of_an_address_leads_to_another_node(tmp_path: Path, sparkgen: Command) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_text(ENCRYPTED)
+    assert sparkgen("build", site, cwd=tmp_path).code == 0
+    site.write_text(ENCRYPTED.replace("gateway: true", "gateway: {node: spark2}"))
+    (told,) = json.loads(sparkgen("diff", site, "--format", "json", cwd=tmp_path).out)["sites"]
+    wanted = "llm.example.org must lead to 10.0.0.12 (spark2), in place of 10.0.0.11"
+    assert wanted in told["clients"]

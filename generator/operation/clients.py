@@ -1,6 +1,7 @@
 """What clients have to be told: addresses, keys and names that change."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from generator.diagnostics import listed
 from generator.operation.firewall import lets_in
@@ -18,6 +19,7 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
     if not before.doors:
         return
     yield from _gone(before, after)
+    yield from _moved(before, after)
     yield from _keys(before.doors, after.doors)
     known = {"", *(door.trusted for door in before.doors)}
     for trusted in {door.trusted: None for door in after.doors if door.trusted not in known}:
@@ -59,6 +61,16 @@ def _gone(before: Desired, after: Desired) -> Iterator[str]:
             where = _places(names, after)
             moved = ", ".join(f"{listed(own, 'and')} at {place}" for place, own in where.items())
             yield f"nothing answers at {url} any more{f': {moved}' if moved else ''}"
+
+
+def _moved(before: Desired, after: Desired) -> Iterator[str]:
+    """The names of addresses that must lead to another node."""
+    was = {door.url: before.folders[door.node].address for door in before.doors}
+    for door in after.doors:
+        address = after.folders[door.node].address
+        if was.get(door.url, address) != address and not door.url.startswith(_LOOPBACK):
+            host = urlsplit(door.url).hostname
+            yield f"{host} must lead to {address} ({door.node}), in place of {was[door.url]}"
 
 
 def _open(bundle: Desired) -> Iterator[str]:

@@ -338,6 +338,7 @@ def _wrong_length(fault: Fault, path: KeyPath) -> Finding:
     rules, count = rules_at(path), len(fault.value)
     low, high = rules.get("minlength"), rules.get("maxlength")
     bounds = f"{low}" if low == high else f"{low} to {high}" if low else f"at most {high}"
+    bounds = bounds if high is not None else f"at least {low}"
     one, many = (
         ("character", "characters") if isinstance(fault.value, str) else ("entry", "entries")
     )
