@@ -59,7 +59,7 @@ def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
 
 def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
     """Whether what runs contradicts a rule that only computes, or can't see all files."""
-    if finding.rule in ("SG520", "SG537", "SG538"):
+    if finding.rule in ("SG520", "SG537", "SG538", "SG556"):
         return any(
             container.is_running for node in adopted.found.nodes for container in node.containers
         )

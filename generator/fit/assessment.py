@@ -41,8 +41,8 @@ from generator.sitefile.declaration import (
 
 # "fits newer": in the memory of a node that newer releases report, but not in that of early ones.
 # "can't tell": within the interval in which published starts lie, or as near to the limit as two
-# starts differ.
-State = Literal["fits", "fits newer", "can't tell", "does not fit", "unknown"]
+# starts differ. "fits shorter": the engine starts, and rejects requests of the wanted length.
+State = Literal["fits", "fits newer", "fits shorter", "can't tell", "does not fit", "unknown"]
 
 # Estimates are off by a few percent, and an engine that runs out of memory takes the node down.
 TIGHT = 0.05
@@ -255,15 +255,14 @@ def _fit(
     memory = tuple(rank.memory(wanted) for rank in ranks)
     layouts = _layouts(found, whole, wanted, model, engine)
     largest = wanted.needed * max(layouts, default=0)
-    fits = all(rank.holds(wanted, -rank.doubt.between_starts) for rank in ranks)
-    fits = fits and all(node.kv_room_gib >= largest for node in memory)
-    might = all(rank.holds(wanted, rank.doubt.more) for rank in ranks)
+    state = _state(ranks, all(node.kv_room_gib >= largest for node in memory))
+    fits = state == "fits"
     speeds = _speeds(found, wanted, model, engine, whole)
     most = min(rank.sequences(wanted.context) for rank in ranks)
     bound = known.max_context_yarn or known.max_context or wanted.context
     bound = max(bound, wanted.context)
     return Fit(
-        state="fits" if fits else "can't tell" if might else "does not fit",
+        state=state,
         tight=fits and any(node.headroom_gib < TIGHT * node.share_gib for node in memory),
         missing=(),
         parallel=engine.parallel,
@@ -296,6 +295,18 @@ def _fit(
         decode_full=speeds[1],
         prefill=speeds[2],
     )
+
+
+def _state(ranks: Sequence["_Rank"], is_enough: bool) -> State:
+    """Whether what is needed, or the least that the engine starts with, has room on each rank."""
+    if is_enough and all(rank.holds(rank.needed, -rank.doubt.between_starts) for rank in ranks):
+        return "fits"
+    if all(rank.holds(rank.needed, rank.doubt.more) for rank in ranks):
+        return "can't tell"
+    if all(rank.holds(rank.least, -rank.doubt.between_starts) for rank in ranks):
+        return "fits shorter"
+    might = all(rank.holds(rank.least, rank.doubt.more) for rank in ranks)
+    return "can't tell" if might else "does not fit"
 
 
 def _counted(found: list[Demand], size: int | None) -> list[Demand]:
@@ -363,6 +374,8 @@ class _Rank:
         traits = ENGINE_TRAITS[engine.name]
         self.share = share_bytes(self.visible, engine.memory_utilization, traits.shares_free)
         self.outside = traits.reserves_outside
+        self.needed = wanted.needed * self.demand.sequence(wanted.context)
+        self.least = self.demand.sequence(1) if traits.starts_short else self.needed
         self.processes = formulas.PROCESS_BYTES if traits.shares_free else 0
         self.pool = wanted.pool
         self.moved = min(self._beside(more, "moved", 0.0), self.demand.weights)
@@ -371,14 +384,13 @@ class _Rank:
         self.filled = self._beside(more, "filled", self.room)
         self.taken = self._taken()
 
-    def holds(self, wanted: Requested, spared: float = 0.0) -> bool:
-        """Whether the needed sequences have room if it is `spared` bytes larger than computed."""
+    def holds(self, needed: float, spared: float = 0.0) -> bool:
+        """Whether `needed` bytes of cache have room, if it is `spared` larger than computed."""
         # A cache of fixed size ignores the share. Then, and with what is taken besides the share,
         # what the system needs is the limit.
         takes_more = self.pool is not None or self.pinned or self.moved or self.other
         most = self.visible - self.other - (formulas.LEAST_BYTES if takes_more else 0)
         is_within = self.pool is not None or self._left(spared) >= 0
-        needed = wanted.needed * self.demand.sequence(wanted.context)
         return is_within and self._taken(spared) <= most and self._room(spared) >= needed
 
     def sequences(self, context: int, spared: float = 0.0) -> int:

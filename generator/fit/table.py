@@ -44,7 +44,10 @@ _EXCESS = (
     "{excess:.1f} GiB of the reserve are what others' starts of this model held beyond what is "
     "computed: compare yours with 'sparkgen fit --measured'"
 )
-_PHRASES: Mapping[str, str] = {"fits newer": "fits newer releases of DGX OS alone"}
+_PHRASES: Mapping[str, str] = {
+    "fits newer": "fits newer releases of DGX OS alone",
+    "fits shorter": "fits requests of up to {tokens} tokens alone",
+}
 UNKNOWN = (
     "unknown, for want of model.architecture, which 'sparkgen describe-model config.json' prints, "
     "or of model.like"
@@ -108,6 +111,7 @@ def verdict(fit: Fit) -> list[str]:
         return [f"unknown, for want of {listed(missing, 'and')}"]
     worst = fit.worst
     phrase = "tight" if fit.tight else _PHRASES.get(fit.state, fit.state)
+    phrase = phrase.format(tokens=fit.one_context)
     lines = [f"{phrase}: {_beside(fit)} of {fit.context} tokens"]
     if fit.crowded:
         least = worst.system_gib - LEAST_GIB

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath, Proposal, Replace, Severity, listed
 from generator.fit.assessment import Fit, NodeMemory, assess
 from generator.fit.calibration import Calibration
@@ -91,6 +92,28 @@ def may_not_fit(
         proposals=_proposals(changes),
         unsafe=True,
         nodes=() if fit.is_pinned else (worst.node,),
+    )
+
+
+@rule("SG556", Severity.WARNING, unless=_INVALID_MODEL, depends_on="model")
+def fits_shorter(
+    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
+) -> Iterator[Fault]:
+    """The KV cache has room for a sequence of full length, with engines that start with less."""
+    if fit.state != "fits shorter":
+        return
+    from generator.fit.alternatives import nearest_changes
+
+    path = ("model", "context_length") if model.context_length else model.path
+    changes = nearest_changes(nodes, model, engine, fit)
+    full = f"; for requests of full length, {listed(each.words for each in changes)}"
+    yield Fault(
+        f"the KV cache has room for about {fit.one_context} tokens on {fit.worst.node}, and a "
+        f"sequence may have {fit.context}: {ENGINE_TRAITS[engine.name].title} starts, and rejects "
+        "longer requests",
+        path,
+        f"write 'context_length: {fit.one_context}' or less{full if changes else ''}",
+        nodes=(fit.worst.node,),
     )
 
 
@@ -236,7 +259,7 @@ def calibration_of_another_model(
 @rule(
     "SG521",
     Severity.NOTE,
-    unless="SG222 SG504 SG507 SG509 SG520 SG537 SG538",
+    unless="SG222 SG504 SG507 SG509 SG520 SG537 SG538 SG556",
     depends_on="version model",
 )
 def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
@@ -258,7 +281,7 @@ def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
 @rule(
     "SG522",
     Severity.WARNING,
-    unless="SG222 SG504 SG507 SG520 SG537 SG538",
+    unless="SG222 SG504 SG507 SG520 SG537 SG538 SG556",
     depends_on="version model",
 )
 def tight(
@@ -302,7 +325,12 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG525", Severity.WARNING, unless="SG222 SG520 SG523 SG524 SG537 SG538", depends_on="model")
+@rule(
+    "SG525",
+    Severity.WARNING,
+    unless="SG222 SG520 SG523 SG524 SG537 SG538 SG556",
+    depends_on="model",
+)
 def little_for_the_system(
     model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:

@@ -196,7 +196,7 @@ class EngineTraits:
     from what the engine's fraction leaves. `shares_free`: the fraction is of what is free at
     startup. `shares_experts`: replicas share the experts of a model, spread or sliced.
     `larger_first`: layers that don't divide evenly make the first stages larger, not the middle
-    ones.
+    ones. `starts_short`: it starts with any room for KV cache, and rejects longer requests.
 
     `finest_blocks` is the fewest columns per scale of FP8 blocks that a slice may cut through, from
     a release on; None if not known. `drafts_over_stages` are the methods of speculative decoding
@@ -286,6 +286,7 @@ class EngineTraits:
     tokens_setting: str = ""
     reads_gguf: bool = False
     allocates_all: bool = False
+    starts_short: bool = False
     logs_memory: str = ""
     captures_graphs: bool = True
     reserves_outside: bool = False
