@@ -137,13 +137,13 @@ class Fit:
     context: int | None
     sequences: int
     needed: int
-    nodes: tuple[NodeMemory, ...]
-    longest_context: int | None
-    one_context: int | None
-    most_sequences: int | None
-    ceiling_tokens_s: float | None
-    ceiling_full_tokens_s: float | None
-    files_gb: float | None
+    nodes: tuple[NodeMemory, ...] = ()
+    longest_context: int | None = None
+    one_context: int | None = None
+    most_sequences: int | None = None
+    ceiling_tokens_s: float | None = None
+    ceiling_full_tokens_s: float | None = None
+    files_gb: float | None = None
     found: tuple[str, ...] = ()
     beside: tuple[Beside, ...] = ()
     is_pinned: bool = False
@@ -672,13 +672,6 @@ def _unknown(
         context=context,
         sequences=sequences(model),
         needed=needed(model, engine),
-        nodes=(),
-        longest_context=None,
-        one_context=None,
-        most_sequences=None,
-        ceiling_tokens_s=None,
-        ceiling_full_tokens_s=None,
-        files_gb=None,
     )
 
 

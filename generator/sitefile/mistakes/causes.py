@@ -5,7 +5,7 @@ one after which most faults are gone shows the cause of all of them.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from generator.diagnostics import (
@@ -54,7 +54,8 @@ def findings(document: Document) -> tuple[list[Finding], frozenset[str]]:
     faults = Faults(document)
     wrong = [fault for fault in faults.all if not _is_replaced(fault, faults.data)]
     faulty = frozenset(str(fault.path[0]) for fault in wrong)
-    left = {fault.key: fault for fault in wrong if not _is_said(fault, faults)}
+    is_said = _said(faults)
+    left = {fault.key: fault for fault in wrong if not is_said(fault)}
     found = []
     causes = [*_causes(faults, left.values())] if left else []
     while causes:
@@ -117,22 +118,28 @@ def _readings(cause: Cause, alike: Iterable[Cause]) -> Finding:
     return replace(own, help=help_text, proposals=proposals)
 
 
-def _is_said(fault: Fault, faults: Faults) -> bool:
+def _said(faults: Faults) -> Callable[[Fault], bool]:
     """Whether reading has said it: of a key that it left out, an empty one, or one with a tag."""
-    path, read = fault.path, faults.document.findings
+    read, twice = faults.document.findings, {f.path for f in faults.twice}
     tagged = {f.path for f in read if f.rule == "SG010"}
-    unread = {f.path[:-1] if f.rule == "SG004" else f.path for f in read if f.rule in _UNREAD}
-    if any(path[:end] in tagged for end in range(len(path) + 1)):
-        return True
-    merged = [faults.document.locate(f.path) for f in read if f.rule == "SG004"]
-    if fault.kind == "unknown" and faults.document.locate(path) in merged:
-        return True
+    merged = {faults.document.locate(f.path) for f in read if f.rule == "SG004"}
+    unread = {f.path[:-1] for f in read if f.rule == "SG004"}
     unread |= {f.path for f in read if f.rule == "SG009"}
-    if fault.kind in ("required", "dependencies"):
-        return path[:-1] in unread
-    if fault.kind == "type" and any(one[: len(path)] == path for one in unread):
-        return True
-    return fault.kind == "nullable" and path in {f.path for f in faults.twice}
+    above = {path[:end] for path in unread for end in range(len(path) + 1)}
+
+    def is_said(fault: Fault) -> bool:
+        path = fault.path
+        if any(path[:end] in tagged for end in range(len(path) + 1)):
+            return True
+        if fault.kind == "unknown" and merged and faults.document.locate(path) in merged:
+            return True
+        if fault.kind in ("required", "dependencies"):
+            return path[:-1] in unread
+        if fault.kind == "type" and path in above:
+            return True
+        return fault.kind == "nullable" and path in twice
+
+    return is_said
 
 
 def _is_replaced(fault: Fault, data: Any) -> bool:
@@ -150,7 +157,6 @@ def _is_replaced(fault: Fault, data: Any) -> bool:
 # What may replace both a model and an engine.
 _IN_PLACE_OF_BOTH = ("groups", "like")
 _OF_BOTH = ("model", "engine")
-_UNREAD = ("SG004", "SG009")
 
 
 def together(found: Iterable[Finding]) -> Iterator[Finding]:

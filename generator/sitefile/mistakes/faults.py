@@ -55,11 +55,14 @@ class Faults:
         self.data: Mapping[str, Any] = document.data
         self.typed = {key: _typed(key, value) for key, value in self.data.items()}
         self.twice = [f for f in document.findings if f.rule == "SG003"]
+        self._of: dict[tuple[str, ...], list[Fault]] = {}
         self.all = [*self._twice(()), *_few(_schema_faults(self.typed, set(self.typed)))]
 
     def of(self, *kinds: str) -> list[Fault]:
         """The faults of some kinds."""
-        return [fault for fault in self.all if fault.kind in kinds]
+        if kinds not in self._of:
+            self._of[kinds] = [fault for fault in self.all if fault.kind in kinds]
+        return self._of[kinds]
 
     @cached_property
     def missing(self) -> dict[KeyPath, list[str]]:
@@ -116,21 +119,31 @@ class Faults:
 
     def second(self, path: KeyPath) -> Any:
         """The scalar that a key has where it is written for the second time."""
-        node: Any = self.document.root if any(f.path == path for f in self.twice) else None
-        for part in path[:-1]:
-            found = [v for k, v in _pairs(node) if k == part]
-            node = found[0] if found else None
-        values = [value for key, value in _pairs(node) if key == path[-1]]
-        is_scalar = len(values) > 1 and isinstance(values[1], yaml.ScalarNode)
-        return Plain(values[1].value) if is_scalar else None
+        return self._seconds.get(path)
+
+    @cached_property
+    def _seconds(self) -> dict[KeyPath, Any]:
+        paths = {finding.path for finding in self.twice}
+        entries = {path: _entries(self.document.root, path) for path in {p[:-1] for p in paths}}
+        found = {path: entries[path[:-1]].get(path[-1], []) for path in paths}
+        return {
+            path: Plain(values[1].value)
+            for path, values in found.items()
+            if len(values) > 1 and isinstance(values[1], yaml.ScalarNode)
+        }
 
 
-def _pairs(node: Any) -> Iterator[tuple[str | int, Any]]:
-    """The keys and values of a mapping's node, or the numbers and entries of a list's."""
-    if isinstance(node, yaml.MappingNode):
-        yield from ((key.value, value) for key, value in node.value)
-    elif isinstance(node, yaml.SequenceNode):
-        yield from enumerate(node.value)
+def _entries(node: Any, path: KeyPath) -> dict[Any, list[Any]]:
+    """The nodes that each key of the mapping at a path has."""
+    for part in path:
+        if isinstance(node, yaml.SequenceNode):
+            node = node.value[part]
+        else:
+            node = next((value for key, value in node.value if key.value == part), None)
+    found: dict[Any, list[Any]] = {}
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        found.setdefault(key.value, []).append(value)
+    return found
 
 
 def _section(edit: Any) -> str:
@@ -149,10 +162,13 @@ def _schema_faults(typed: Mapping[str, Any], names: set[str]) -> Iterator[Fault]
     }
     checked = validator(rules)
     checked.validate(typed, normalize=False)
-    found = [*map(_fault, _flat(checked._errors))]
+    missing = []
+    for fault in map(_fault, _flat(checked._errors)):
+        if fault.kind in ("required", "dependencies"):
+            missing.append(fault)
+        else:
+            yield fault
     # Cerberus reports missing keys in an order that differs from run to run.
-    missing = [fault for fault in found if fault.kind in ("required", "dependencies")]
-    yield from (fault for fault in found if fault not in missing)
     yield from sorted(missing, key=lambda fault: str(fault.path))
 
 
