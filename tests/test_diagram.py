@@ -17,7 +17,7 @@ from valid_sites import valid
 
 from generator.bundle.diagram.layout import cable_text, layout, subnets
 from generator.bundle.diagram.memory import Part, picture
-from generator.bundle.diagram.mermaid import READABLE_CABLES, graph, readable_graph
+from generator.bundle.diagram.mermaid import graph
 from generator.bundle.diagram.plain import drawing
 from generator.bundle.diagram.shapes import Box, Drawing, Text, fitted, width_of
 from generator.bundle.render import cabling
@@ -383,12 +383,6 @@ PLAIN_GROUPS = """\
 +- b: gpt-oss-20b as of-b -----------------------------------+
 +- a: gpt-oss-20b as of-a -----------------------------------+
 """
-
-
-def test_unreadably_large_graph_is_left_out() -> None:
-    for nodes, drawn in ((READABLE_CABLES, True), (READABLE_CABLES + 1, False)):
-        site = site_of(site_text(nodes))
-        assert readable_graph(site) == (graph(site) if drawn else "")
 
 
 def test_single_node(tmp_path: Path, sparkgen: Command) -> None:

@@ -33,7 +33,10 @@ from generator.resources import ROOT
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.parent.name for path in GOLDEN.glob("*/site.yaml"))
 # Labels and descriptions may contain any letters.
-NAMED_BY_PEOPLE = ("README.md", "index.html", "cabling.svg", "memory.svg", "operator/cables.txt")
+NAMED_BY_PEOPLE = (
+    *("README.md", "REFERENCE.md", "index.html"),
+    *("cabling.svg", "memory.svg", "operator/cables.txt"),
+)
 KEPT = sorted((ROOT / "sites").glob("*.yaml"))
 SITES = [*EXAMPLES.values(), *(GOLDEN / case / "site.yaml" for case in CASES)]
 

@@ -144,6 +144,7 @@ def test_removed_node_is_removed_whole(
     assert sorted(path.name for path in built.iterdir()) == [
         "MANIFEST.json",
         "README.md",
+        "REFERENCE.md",
         "cabling.svg",
         "index.html",
         "memory.svg",

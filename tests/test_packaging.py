@@ -194,6 +194,16 @@ def test_changelog_has_this_version() -> None:
     assert "Unreleased" not in titles[1:]
 
 
+def test_changelog_is_short_and_begins_with_what_breaks() -> None:
+    text = re.sub(r"<!--.*?-->", "", (ROOT / "generator/CHANGELOG.md").read_text(), flags=re.DOTALL)
+    for edition in text.split("\n## ")[1:]:
+        entries = edition.split("\n- ")[1:]
+        breaking = [entry.startswith("**Breaking:**") for entry in entries]
+        assert breaking == sorted(breaking, reverse=True)
+        assert len(entries) <= 10
+        assert all(len(entry.split()) <= 55 for entry in entries)
+
+
 def shell(command: str, cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     words = ("bash", "-c", command)
     return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=PATIENCE)

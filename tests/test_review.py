@@ -99,7 +99,7 @@ def test_equal_nodes_are_folded_into_one(site: Path, tmp_path: Path, sparkgen: C
     assert folds == [
         "lab/spark1: engine restart (1 file)",
         "lab/spark2, spark3, spark4, spark5, spark6, spark7, spark8: engine restart (1 file, each)",
-        "lab: files of no node (1 file)",
+        "lab: files of no node (2 files)",
     ]
     assert comment.count("\n--- a/NODE/opt/sparkgen/compose.yaml\n") == 1
     assert comment.count("SHA256SUMS") == 0

@@ -1,7 +1,7 @@
 """The runbook: its templates are short and flat, and every bundle's has its steps in order."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,9 @@ from conftest import Bundle
 from jinja2 import nodes
 from tables import of_each
 from test_golden import GOLDEN, SITES
-from valid_sites import valid_file
+from valid_sites import EXAMPLES, valid_file
 
-from generator.bundle.plan import README, group_page
+from generator.bundle.plan import README, REFERENCE, group_page
 from generator.bundle.render import render
 from generator.bundle.runbook import owners
 from generator.bundle.templates import environment, sources
@@ -25,7 +25,11 @@ from generator.resources import TEMPLATES
 from generator.services import SERVICES
 from generator.site import Site
 
-RUNBOOK = [TEMPLATES / "README.md.j2", *sorted((TEMPLATES / "readme").rglob("*.j2"))]
+RUNBOOK = [
+    TEMPLATES / "README.md.j2",
+    TEMPLATES / "REFERENCE.md.j2",
+    *sorted((TEMPLATES / "readme").rglob("*.j2")),
+]
 PARTS = TEMPLATES / "readme"
 # A site of each launcher that no golden of groups has.
 LAUNCHED = {"mpi": "trtllm-mpi-direct", "ray": "direct-ray", "slurm": "trtllm-slurm-switch"}
@@ -46,6 +50,8 @@ def test_template_is_short_and_flat(template: Path) -> None:
     tree = environment(sources()).parse(text)
     for inner in [*conditions_within(tree), *choices_within(tree)]:
         pytest.fail(f"nested condition in line {inner.lineno}")
+    for computed in tree.find_all((nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv)):
+        pytest.fail(f"arithmetic in line {computed.lineno}")
 
 
 def conditions_within(tree: nodes.Template) -> Iterator[nodes.Node]:
@@ -74,7 +80,7 @@ def test_every_folder_of_parts_has_an_owner() -> None:
 
 
 def test_every_engine_has_the_parts_that_no_runbook_lacks() -> None:
-    needed = {"check.md.j2", "dead_rank.md.j2", "key.md.j2"}
+    needed = {"share.md.j2", "dead_rank.md.j2", "key.md.j2"}
     for engine in ENGINES:
         assert needed <= {part.name for part in (PARTS / "engines" / engine).iterdir()}, engine
 
@@ -105,8 +111,7 @@ def test_every_part_of_a_group_is_on_its_page(launcher: str) -> None:
 
 
 def check_every_part_is_present(site: Site, tree: Tree) -> None:
-    for shown, page in pages(site):
-        text = tree[page].text
+    for shown, page, text in pages(site, tree):
         for owner in owners(shown):
             for name in EVERYWHERE:
                 part = PARTS / owner / name
@@ -120,10 +125,10 @@ def is_covered_elsewhere(shown: Site, name: str) -> bool:
     return bool(shown.groups) if is_trouble else bool(shown.group)
 
 
-def pages(site: Site) -> Iterator[tuple[Site, str]]:
-    """The runbook, and the page of each group, with what each is about."""
-    yield site, README
-    yield from ((part, group_page(part)) for part in site.groups)
+def pages(site: Site, tree: Tree) -> Iterator[tuple[Site, str, str]]:
+    """The runbook with its reference, and the page of each group, with what each is about."""
+    yield site, README, f"{tree[README].text}\n{tree[REFERENCE].text}"
+    yield from ((part, group_page(part), tree[group_page(part)].text) for part in site.groups)
 
 
 def longest_line(part: Path) -> str:
@@ -139,45 +144,83 @@ def longest_line(part: Path) -> str:
     return max((line for text in plain for line in text.splitlines()), key=len, default="").strip()
 
 
-ORDER = (
-    "### Cables",
-    "### The switch",
-    "### Prepare ",
-    "### Copy and install",
-    "### Verify the links",
-    "### Image and model",
-    "### Start",
-    "### Groups",
-    "## Check",
-    "## Endpoints",
-    "## Troubleshooting",
-    "## Reference",
-    "## Roll back",
-)
-OF_EVERY_PAGE = {"## Check", "## Endpoints", "## Roll back"}
-OF_NODES = {"### Cables", "### Prepare ", "### Copy and install", "### Verify the links"}
-OF_AN_ENGINE = {"### Image and model", "### Start", "## Troubleshooting", "## Reference"}
+def is_slurm_job(shown: Site) -> bool:
+    return shown.serving is not None and shown.serving.engine.is_slurm_job
+
+
+def is_site(shown: Site) -> bool:
+    return not shown.group
+
+
+def is_served(shown: Site) -> bool:
+    return shown.serving is not None
+
+
+def is_cabled_site(shown: Site) -> bool:
+    return shown.has_fabric and not shown.group
+
+
+def is_measured(shown: Site) -> bool:
+    return shown.has_fabric and not shown.groups
+
+
+# The headings in their order, on README.md and REFERENCE.md or a group's page, and what has each.
+ORDER: dict[str, Callable[[Site], bool]] = {
+    "### Cables": is_cabled_site,
+    "### The switch": lambda shown: bool(shown.switches) and is_site(shown),
+    "### Prepare ": is_site,
+    "### Copy and install": is_site,
+    "### Verify the links": is_cabled_site,
+    "### Image and model": is_served,
+    "### Start": is_served,
+    "### Groups": lambda shown: bool(shown.groups),
+    "## Check": lambda _: True,
+    "## Endpoints": lambda _: True,
+    "## Roll back": lambda _: True,
+    "## Troubleshooting": lambda shown: is_served(shown) or is_measured(shown),
+    "## When something fails": lambda shown: is_site(shown) and bool(shown.parts),
+    "## Interfaces": is_cabled_site,
+    "## What a start does": lambda shown: is_served(shown) and not is_slurm_job(shown),
+    "## What the job does": is_slurm_job,
+    "## Firewall": lambda shown: is_cabled_site(shown) and "firewall" not in shown.services,
+    "## By hand": lambda shown: (
+        is_measured(shown) or (is_served(shown) and not is_slurm_job(shown))
+    ),
+    "## Memory": is_served,
+    "## What install.sh does": is_site,
+}
 
 
 @pytest.mark.parametrize("file", SITES, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_steps_are_in_order(file: Path, bundle: Bundle) -> None:
     tree = bundle(file)
     site = valid_file(file).site
-    for shown, page in pages(site):
-        text = tree[page].text
+    for shown, page, text in pages(site, tree):
         found = [heading for heading in ORDER if re.search(f"^{heading}", text, re.MULTILINE)]
         places = [text.index(f"\n{heading}") for heading in found]
         assert places == sorted(places)
-        wanted = OF_EVERY_PAGE | ({"### Groups"} if shown.groups else OF_AN_ENGINE)
-        if not shown.parts:
-            wanted = OF_EVERY_PAGE | ({"## Troubleshooting", "## Reference"} & {*found})
-            assert {"## Troubleshooting", "## Reference"} <= {*found} or not shown.has_fabric
-        if not shown.group:
-            wanted |= OF_NODES
-        if "cabling.svg" not in tree:
-            wanted -= {"### Cables", "### Verify the links"}
-        assert set(found) - {"### The switch"} == wanted
+        assert found == [heading for heading, is_wanted in ORDER.items() if is_wanted(shown)]
         assert "\n\n\n" not in text
+        assert tree[page].text[-2:] != "\n\n"
+
+
+@pytest.mark.parametrize("file", SITES, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_a_runbook_has_what_is_needed_at_the_nodes(file: Path, bundle: Bundle) -> None:
+    """It is short, and what it only refers to is on the other page."""
+    tree = bundle(file)
+    site = valid_file(file).site
+    words = len(tree[README].text.split())
+    # Each node, cable and service has lines of its own.
+    assert words <= 2000 + 200 * len(site.services) + 100 * max(0, len(site.nodes) - 2)
+    for page in (README, REFERENCE):
+        for target, anchor in re.findall(r"\]\(([\w./-]+\.md)?#([\w-]+)\)", tree[page].text):
+            there = tree[target or page].text
+            headings = re.findall(r"^#+ (.+)$", there, re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def test_the_runbook_of_a_pair_is_short(bundle: Bundle) -> None:
+    assert len(bundle(EXAMPLES["pair-chatbot"])[README].text.split()) <= 2000
 
 
 def test_uplinks_and_routes_are_described(bundle: Bundle) -> None:

@@ -236,6 +236,7 @@ _OPERATOR_OF_EVERY_SITE = (
 )
 
 README = "README.md"
+REFERENCE = "REFERENCE.md"
 PAGE = "index.html"
 # The template of each group's page.
 GROUP_PAGE = "readme/group.md"

@@ -24,6 +24,7 @@ from generator.bundle.plan import (
     OOM_SCORE,
     PAGE,
     README,
+    REFERENCE,
     START_JOB,
     group_page,
     group_picture,
@@ -92,7 +93,7 @@ def _pages(site: Site, nodes: Sequence[File]) -> Iterator[tuple[str, dict[str, A
     texts = {file.path: file.text for file in nodes} if site.parts else {}
     failures = rows(analysis(site, texts).failures()) if site.parts else ()
     values = {**_values(site, README), "failures": failures}
-    yield README, values
+    yield from ((path, values) for path in (README, REFERENCE))
     yield PAGE, {"site": site, **page(site, printed(README, **values), failures, nodes)}
 
 
@@ -127,7 +128,7 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     }
     if page := _of_image(site, path) or _of_group(site, path):
         return page
-    if path in (README, PAGE):
+    if path in (README, REFERENCE, PAGE):
         return path, dict(_pages(site, [*_node_folders(site, site.nodes)]))[path]
     if path in (CABLING, MEMORY, *printed_paths):
         return path, _values(site, path)

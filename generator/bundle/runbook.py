@@ -8,18 +8,12 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
-from generator.bundle.diagram.mermaid import readable_graph
 from generator.fit.assessment import held_share
 from generator.fit.table import page
 from generator.origin import Origin
 from generator.records import record
 from generator.services import models
 from generator.site import Node, Part, Site
-
-_GIGABITS_A_SECOND = 1
-
-# Ports described by their owners, who know which machines must reach them.
-_DESCRIBED_PORTS = ("dashboard", "ray", "rpc", "ssh")
 
 
 @record
@@ -34,25 +28,36 @@ class Download:
 
 def runbook(site: Site) -> dict[str, Any]:
     """The values for the runbook's templates besides the site; groups have their own pages."""
-    # A group's page leaves the cabling to the page of the whole site.
-    graph = {} if site.group else {"graph": readable_graph(site)}
-    part = site.serving
-    if part is None:
-        return {
-            "page": "groups" if site.groups else "network",
-            "owners": owners(site),
-            **graph,
-            "shared": tuple(shared_memory(site)),
-        }
-    return {
-        "page": "site",
+    part, times, several = site.serving, site.times, len(site.nodes) > 1
+    values = {
+        "page": "site" if part else "groups" if site.groups else "network",
         "owners": owners(site),
-        **graph,
+        "several": several,
+        "every": every(site),
+        "head_interfaces": " ".join(interface.name for interface in site.cabled.interfaces),
+        "traffic_seconds": 10 + 10 * (2 if site.both_halves else 1),
+        "start_minutes": times.load // 60,
+        "stop_minutes": times.stop // 60,
+    }
+    if part is None:
+        return values | {"shared": tuple(shared_memory(site))}
+    return values | {
+        "key": part.engine.key,
         "memory": page(part.memory),
         "download": download(part),
         "copies": models.copies(part, part.head) if part.model.downloads else (),
-        "described_ports": _DESCRIBED_PORTS,
+        # Described by their owners, who know which machines must reach them.
+        "described_ports": ("dashboard", "ray", "rpc", "ssh"),
+        # A dead rank is noticed, the head exits, and everything starts again.
+        "restart_minutes": (times.step + times.restart + 60) // 60,
     }
+
+
+def every(site: Site) -> str:
+    """All nodes of a site or a group, in a sentence."""
+    if len(site.nodes) > 1:
+        return "every node of the group" if site.group else "every node"
+    return f"`{site.head.name}`" if site.group else "the node"
 
 
 @record
@@ -102,4 +107,4 @@ def download(part: Part) -> Download | None:
     if not part.memory or not part.memory.files_gb:
         return None
     gigabytes = ceil(part.memory.files_gb)
-    return Download(gigabytes, ceil(gigabytes * 8 / _GIGABITS_A_SECOND / 60))
+    return Download(gigabytes, ceil(gigabytes * 8 / 60))

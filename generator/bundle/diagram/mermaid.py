@@ -11,14 +11,6 @@ from generator.site import Part, Site
 
 Slot = tuple[Part, ...]
 
-# With more cables, an automatic layout is of no help.
-READABLE_CABLES = 32
-
-
-def readable_graph(site: Site) -> str:
-    """The text of a graph; empty if it would be too dense to read."""
-    return graph(site) if len(site.cables) <= READABLE_CABLES else ""
-
 
 def graph(site: Site) -> str:
     """The text of a graph. Mermaid draws up to 500 edges, and a site has fewer cables."""
