@@ -27,11 +27,27 @@ PATHS = (
     "generator/commands/README.md",
     "tests/README.md",
 )
+# Those that programs write.
+GENERATED = (
+    "generator/commands/README.md",
+    "schemas/reference.md",
+    "schemas/rules.md",
+    "tests/changes.md",
+    "tests/cluster/measured.md",
+)
 INPUTS = Path(__file__).parent / "documents"
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*)\n", re.MULTILINE)
 # Commit hashes differ on every run.
 _COMMIT = re.compile(r"\b[0-9a-f]{12}\b")
+
+
+def every_document() -> list[str]:
+    """All that people read in the repository; bundles and inputs of tests are no documents."""
+    folders = (".github", "generator", "schemas", "sites", "templates", "tests")
+    own = [path for folder in folders for path in (ROOT / folder).rglob("*.md")]
+    found = (path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *own))
+    return [path for path in found if not path.startswith(("tests/golden/", "tests/released/"))]
 
 
 def text_of(path: str) -> str:

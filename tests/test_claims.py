@@ -16,9 +16,9 @@ from generator.resources import ROOT
 
 TESTS = Path(__file__).parent
 CLAIMS = yaml.safe_load((TESTS / "claims.yaml").read_text(encoding="utf-8"))
-# An address that names a version, and the day of that version.
+# An address that names a version, and the day of that version, or that on which it was read.
 _SOURCE = re.compile(
-    r"https://github\.com/[\w.-]+/[\w.-]+/(?:blob|tree)/[0-9a-f]{7,40}/\S+ 20\d\d-\d\d-\d\d"
+    r"https://github\.com/[\w.-]+/[\w.-]+/(?:blob|tree)/[0-9a-f]{40}/\S+ (?:read )?20\d\d-\d\d-\d\d"
 )
 # Raises where a program is started, a connection made, or a name looked up.
 _OFFLINE = """

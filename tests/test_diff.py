@@ -401,7 +401,7 @@ def test_markdown(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     lines = outcome.out.splitlines()
     assert lines[:3] == ["<!-- sparkgen diff -->", "### lab", ""]
     told = "nobody answers to gpt-oss-120b any more"
-    assert f"**{told}; nobody answers to gpt-oss-20b in steps 8 to 15, for at most" in outcome.out
+    assert f"**{told}; nobody answers to gpt-oss-20b in steps 8 to 15, time limit" in outcome.out
     assert f"\n- {told}: what did answers to gpt-oss-20b\n" in outcome.out.replace("\\", "")
     assert "| spark1, spark2 | engine restart |" in lines
     assert "| spark3 | new: install all, start the engine |" in lines

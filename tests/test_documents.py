@@ -6,7 +6,17 @@ from xml.etree import ElementTree
 
 import pytest
 from bundles import BY_NAME
-from documents import PATHS, Workplace, blocks, console, same, text_of
+from documents import (
+    GENERATED,
+    PATHS,
+    Workplace,
+    block,
+    blocks,
+    console,
+    every_document,
+    same,
+    text_of,
+)
 from evidence_report import markdown
 from make_command_reference import EXITS, page
 from make_comment_picture import drawn
@@ -74,6 +84,13 @@ def test_figures_of_the_front_page_are_those_of_the_table() -> None:
     assert f"{close} are within 3 % and {near} within 10 %; {unanswered} more have no" in told
 
 
+def test_fit_and_diff_tell_the_same_memory() -> None:
+    """Of the same site, on the front page."""
+    text = text_of("README.md")
+    left = re.findall(r"fits: (\S+ GiB) left", text)
+    assert {*left} == {*re.findall(r"left on the fullest node: (\S+ GiB) ->", text)}
+
+
 @pytest.mark.golden
 def test_picture_of_the_comment_is_fresh(update: bool) -> None:
     path = ROOT / "sites/images/comment.svg"
@@ -86,12 +103,22 @@ def test_picture_of_the_comment_is_fresh(update: bool) -> None:
         assert word in now
 
 
-def test_documents_are_short() -> None:
+@pytest.mark.parametrize("path", sorted({*every_document()} - {*GENERATED}))
+def test_documents_are_short(path: str) -> None:
     """Words of prose; what commands print, and pages that are generated, can be longer."""
-    for path in PATHS:
-        if path != "generator/commands/README.md":
-            prose = re.sub(r"^```.*?^```$", "", text_of(path), flags=re.MULTILINE | re.DOTALL)
-            assert len(prose.split()) <= (900 if path == "README.md" else 1500), path
+    prose = re.sub(r"^```.*?^```$", "", text_of(path), flags=re.MULTILINE | re.DOTALL)
+    assert len(prose.split()) <= (900 if path == "README.md" else 1500)
+
+
+def test_summary_of_a_check_is_the_real_one(tmp_path: Path) -> None:
+    """`install.sh --check` of the first node, on a machine that has nothing of it yet."""
+    place = Workplace(tmp_path).empty()
+    place.run("sparkgen init --from spark1.txt --from spark2.txt sites/pair.yaml && sparkgen build")
+    shown = block("README.md", "text", "files are new")
+    place.run("mkdir -p node/etc && echo spark1 >node/etc/hostname")
+    place.run("cp -r out/pair/spark1 sparkgen-bundle")
+    printed = place.run("sparkgen-bundle/install.sh --check --root node 2>&1")
+    assert printed.startswith(shown)
 
 
 def anchors(text: str) -> set[str]:
@@ -101,7 +128,7 @@ def anchors(text: str) -> set[str]:
     return {*plain, *re.findall(r'<a id="([^"]+)">', text)}
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", every_document())
 def test_links_lead_somewhere(path: str) -> None:
     text = text_of(path)
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -116,10 +143,8 @@ def test_links_lead_somewhere(path: str) -> None:
             assert anchor in anchors(found.read_text(encoding="utf-8")), target
 
 
-def test_all_documents_are_tested() -> None:
-    folders = [path for path in ROOT.glob("[!.]*/") if (path / "README.md").exists()]
-    found = {f"{folder.name}/README.md" for folder in folders} | {"README.md"}
-    assert found <= {*PATHS}
+def test_commands_of_every_document_are_tested() -> None:
+    assert {path for path in every_document() if [*console(text_of(path))]} == {*WITH_COMMANDS}
 
 
 # The bundle

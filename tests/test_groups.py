@@ -271,7 +271,7 @@ def reviewed(before: str, after: str, *, is_known: bool = True) -> Review:
 SWITCH = (GOLDEN / "groups-switch/site.yaml").read_text()
 SMALLER = ("context_length: 131072", "context_length: 65536")
 OTHER = ("gpt-oss-20b, context_length: 65536", "gpt-oss-20b, context_length: 32768")
-LIMIT = "for at most 23 min"
+LIMIT = "time limit 23 min"
 
 
 @pytest.mark.parametrize("is_known", [True, False])

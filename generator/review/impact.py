@@ -106,8 +106,8 @@ def _notices(found: Outcome) -> Iterator[str]:
 
 
 def _while(outage: Outage) -> str:
-    """`steps 3 to 6, for at most 23 min and as long as step 4 takes`."""
-    limit = f"for at most {minutes(outage.seconds)}" if outage.seconds else ""
+    """`steps 3 to 6, time limit 23 min and as long as step 4 takes`."""
+    limit = f"time limit {minutes(outage.seconds)}" if outage.seconds else ""
     ends = "s" * (len(outage.by_hand) == 1)
     hand = f"as long as {_numbered(outage.by_hand)} take{ends}" if outage.by_hand else ""
     steps = _numbered(range(outage.first, outage.last + 1))
@@ -382,7 +382,7 @@ def _bars(old: Site | None, site: Site) -> tuple[str, ...]:
 
 def _headroom(old: Site | None, site: Site) -> tuple[float, float] | None:
     now, was = _memory(site), _memory(old)
-    return (was.worst.headroom_gib, now.worst.headroom_gib) if now and was else None
+    return (was.worst.left_gib, now.worst.left_gib) if now and was else None
 
 
 def _memory(site: Site | None) -> Fit | None:
