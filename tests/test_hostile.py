@@ -482,3 +482,19 @@ def test_internal_error_is_one_line(
     assert outcome.code == 4
     assert outcome.err.startswith("sparkgen: SG901: ")
     assert outcome.err.count("\n") == 1
+
+
+ENGINE = "engine: {name: vllm, version: 0.33.0, image: vllm/vllm-openai:v0.33.0}"
+
+
+@pytest.mark.parametrize("count", [2, 7, 23, 60, 120])
+@pytest.mark.parametrize("lacks", ["engine", "model", "both"])
+def test_one_mistake_in_all_groups_is_one_finding(count: int, lacks: str) -> None:
+    """However many entries have it, and wherever else the keys are."""
+    kept = {"engine": "model: {name: gpt-oss-20b}", "model": ENGINE, "both": ""}[lacks]
+    entries = (f"  - {{name: g{n}, nodes: [n{n}], {kept}}}\n" for n in range(count))
+    nodes = "".join(f"  - name: n{n}\n" for n in range(count))
+    own = f"model: {{name: gpt-oss-20b}}\n{ENGINE}\n" if lacks == "both" else ""
+    text = f"version: 1\nname: lab\nnodes:\n{nodes}{own}groups:\n{''.join(entries)}"
+    found = read(text.encode()).findings
+    assert [finding.rule for finding in found] == ["SG109" if lacks == "both" else "SG102"]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from generator.records import record, replace
+from generator.resources import rows
 
 Config = Mapping[str, Any]
 
@@ -20,29 +21,7 @@ FULL, WINDOW, LINEAR, MAMBA, EXPERTS, DENSE = (
     "dense",
 )
 
-_NAMES: Mapping[str, str] = {
-    "full_attention": FULL,
-    "global_attention": FULL,
-    "attention": FULL,
-    "global": FULL,
-    "full": FULL,
-    "deepseek_sparse_attention": FULL,
-    "qwen_sparse_attention": FULL,
-    "indexed_attention": FULL,
-    "minimax_m3_sparse": FULL,
-    "sliding_attention": WINDOW,
-    "sliding_window": WINDOW,
-    "chunked_attention": WINDOW,
-    "local_attention": WINDOW,
-    "local": WINDOW,
-    "linear_attention": LINEAR,
-    "kda": LINEAR,
-    "mamba": MAMBA,
-    "mamba2": MAMBA,
-    "moe": EXPERTS,
-    "mlp": DENSE,
-    "ffn": DENSE,
-}
+_NAMES: Mapping[str, str] = {row[0]: row[1] for row in rows("layer-kinds")}
 # Inkling's names; in other families, "hybrid" is something else.
 _OF_INKLING: Mapping[str, str] = {"hybrid": FULL, "hybrid_sliding": WINDOW}
 # Nemotron's letters. Source: transformers, `NemotronHConfig.hybrid_override_pattern`.

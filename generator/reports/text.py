@@ -97,12 +97,19 @@ def _finding(document: Document, texts: _Texts, finding: Finding, color: bool) -
     # What is missing from the site as a whole has no line to show.
     if (finding.path or finding.span) and span.line < len(lines) and lines[span.line].strip():
         yield from snippet(lines[span.line], span)
+    notes: dict[str, list[str]] = {}
     for related in finding.related:
         other = document.locate(related.path) or Span(0, 0, 0, 0)
         file = "" if other.file == span.file else f"{plain(document.file(other).name)}:"
         where = f"{file}{_point(other)}{_path(related.path)}"
-        yield f"{gutter} = note: {plain(related.text)} at {where}"
+        notes.setdefault(plain(related.text), []).append(where)
+    for text, places in notes.items():
+        more = f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
+        yield f"{gutter} = note: {text} at {', '.join(places[:_MOST_PLACES])}{more}"
     yield f"{gutter} = help: {advice(finding.rule, finding.help)}"
+
+
+_MOST_PLACES = 4
 
 
 def heading(severity: Severity, rule: str, message: str, color: bool) -> str:

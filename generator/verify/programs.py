@@ -6,26 +6,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-# The argument of `apt-get install`, by program name.
-PACKAGES: Mapping[str, str] = {
-    "bash": "bash",
-    "compose": "docker-compose-v2 (Ubuntu) or docker-compose (Debian 13)",
-    "ip": "iproute2",
-    "hostname": "hostname",
-    "mpirun": "openmpi-bin",
-    "netplan": "netplan.io",
-    "ping": "iputils-ping",
-    "promtool": "prometheus",
-    "sha256sum": "coreutils",
-    "shellcheck": "shellcheck",
-    "ssh": "openssh-client",
-    "ssh-keygen": "openssh-client",
-    "sshd": "openssh-server",
-    "/run/sshd": "openssh-server, and start ssh.service once: it makes /run/sshd",
-    "sysctl": "procps",
-    "systemd-analyze": "systemd",
-    "unshare": "util-linux",
-}
+from generator.resources import rows
+
+PACKAGES: Mapping[str, str] = {row[0]: row[1] for row in rows("programs")}
 
 # The folders of daemons, which a user's search path leaves out.
 _SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"

@@ -16,7 +16,6 @@ from generator.diagnostics import (
     Rename,
     Stage,
     listed,
-    path_text,
     reading_error,
 )
 from generator.records import record, replace
@@ -161,9 +160,14 @@ _OF_BOTH = ("model", "engine")
 
 def together(found: Iterable[Finding]) -> Iterator[Finding]:
     """Findings of one kind, in the entries of one list or the keys of one mapping, as one."""
-    kinds: dict[Any, list[Finding]] = {}
+    lacking: dict[Any, list[Finding]] = {}
     for finding in found:
-        kinds.setdefault(_kind(finding), []).append(finding)
+        is_lack = finding.rule == "SG102" and finding.path and not finding.span
+        lacking.setdefault(finding.path if is_lack else id(finding), []).append(finding)
+    kinds: dict[Any, list[Finding]] = {}
+    for first, *others in lacking.values():
+        one = _all_missing([first, *others]) if others else first
+        kinds.setdefault(_kind(one), []).append(one)
     for first, *others in kinds.values():
         yield _of_all(first, others) if others else first
 
@@ -177,7 +181,7 @@ def _kind(finding: Finding) -> tuple[Any, ...]:
     if finding.at_key and is_known and path:
         path[-1] = "*"
     if finding.rule == "SG102":
-        words = path_text(finding.path) if finding.path else finding.message
+        words = re.sub("[0-9]+", "", finding.message)
     return finding.rule, tuple(path), words, len(finding.proposals), finding.unsafe
 
 
@@ -197,8 +201,6 @@ def _of_all(first: Finding, others: list[Finding]) -> Finding:
     count = f"{len(others)} more" if len(others) > 1 else "one more"
     single = all(len(one.proposals) == 1 for one in (first, *others))
     edits = tuple(edit for one in (first, *others) for edit in one.proposals[0]) if single else ()
-    if first.rule == "SG102" and first.path == others[0].path:
-        return _all_missing([first, *others])
     return replace(
         first,
         message=f"{first.message}, and {count}",

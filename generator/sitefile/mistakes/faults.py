@@ -169,7 +169,7 @@ def _schema_faults(typed: Mapping[str, Any], names: set[str]) -> Iterator[Fault]
         else:
             yield fault
     # Cerberus reports missing keys in an order that differs from run to run.
-    yield from sorted(missing, key=lambda fault: str(fault.path))
+    yield from sorted(missing, key=lambda fault: [str(part).zfill(6) for part in fault.path])
 
 
 def _flat(errors: Iterable[Any]) -> Iterator[Any]:

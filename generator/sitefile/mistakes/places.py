@@ -337,6 +337,24 @@ def moved(faults: Faults) -> Found:
                 )
 
 
+def beside_groups(faults: Faults) -> Found:
+    """A model and engine at the margin, and groups that have none."""
+    groups, own = faults.data.get(GROUPS), [k for k in (*_SERVED,) if k in faults.data]
+    if not own or not isinstance(groups, list) or not all(isinstance(g, dict) for g in groups):
+        return
+    lacking = [(GROUPS, n, key) for n, g in enumerate(groups) for key in own if key not in g]
+    if len(lacking) == len(groups) * len(own):
+        edits: Proposal = tuple(Remove((key,)) for key in own)
+        edits += tuple(Add(place, faults.data[str(place[-1])]) for place in lacking)
+        names = listed(map(repr, own), "and")
+        text = "write them in each group, or leave 'groups' out to serve one model on all nodes"
+        message = f"{names} of the site are for no group: each group has its own"
+        yield _finding("SG109", message, text, (own[0],)), edits
+
+
+_SERVED = ("model", "engine")
+
+
 def _lacks(faults: Faults, section: str, key: str, is_twice: bool) -> bool:
     """Whether a section may take a key: an empty one, or any if the key is written twice."""
     own, rules = faults.data.get(section, ""), _entry_keys((section,)).get(key)

@@ -45,6 +45,7 @@ TABLE: Sequence[Mistake] = (
     Mistake("keys beside their empty section", "their indentation", places.outdented),
     Mistake("a block under itself", "one of the two heads", places.twice_nested),
     Mistake("a key under one that it belongs beside", "its place", places.nested),
+    Mistake("a model beside groups without one", "its places", places.beside_groups),
     Mistake("a key of another mapping, which lacks it", "its place", places.moved),
     Mistake("flags and variables elsewhere", "'args' or 'env'", places.of_the_engine),
     Mistake("a key and its value exchanged", "the key first", values.reversed_pair),
