@@ -8,17 +8,34 @@ changes of that release.
 """
 
 import json
+import lzma
 from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import getitem
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from conftest import Command
+from jsonschema import Draft202012Validator
+from test_json_schema import seen
 from valid_sites import valid_file
 
+from generator import __version__
 from generator.bundle.render import render
+from generator.catalogs.engines import names
+from generator.catalogs.versions import version
+from generator.sitefile.json_schema import json_schema
+from generator.sitefile.source import read
 
 RELEASED = sorted((Path(__file__).parent / "released").glob("*/*.yaml"))
 CHANGED = "changed.json"
+# The format of each release, the oldest first.
+FORMATS = {
+    path.parent.name: Draft202012Validator(json.loads(lzma.decompress(path.read_bytes())))
+    for path in sorted((Path(__file__).parent / "released").glob("*/site.schema.json.xz"))
+}
 LINES = ("etc/nccl.conf", "etc/sparkgen/engine.env", "etc/sparkgen/engine.raw.env")
 JOB = "opt/sparkgen/serve.sbatch"
 NETPLAN = "etc/netplan/40-cx7.yaml"
@@ -86,6 +103,60 @@ def test_every_listed_change_is_one() -> None:
                     json.loads(path.with_suffix(".json").read_text()), meaning(tree)
                 )
             assert found == {tuple(row) for row in json.loads(listed.read_text())}
+
+
+# What `init` writes for these.
+STARTED = (
+    *(("--kind", kind) for kind in ("single", "direct", "pairs", "ring", "switch")),
+    ("--kind", "pairs", "--groups", "2,2,1"),
+    ("--kind", "switch", "--groups", "2,2"),
+)
+
+
+@pytest.mark.parametrize("options", STARTED, ids="".join)
+@pytest.mark.parametrize("engine", names())
+def test_a_new_site_requires_the_oldest_release_that_accepts_it(
+    options: tuple[str, ...], engine: str, sparkgen: Command, tmp_path: Path
+) -> None:
+    written = sparkgen("init", "--yes", *options, "--engine", engine, cwd=tmp_path).out
+    site = seen(read("site.yaml", written.encode()).data)
+    own = __version__.partition(".dev")[0]
+    oldest = next((name for name, each in FORMATS.items() if each.is_valid(site)), own)
+    # A site that every release accepts says nothing.
+    required = site.get("requires", ">=0.1").removeprefix(">=")
+    assert version(required) == version(oldest)
+
+
+# What went without a warning: that gateway was another program.
+GONE = {".services.gateway.image", ".services.gateway.port"}
+EMPTY: frozenset[str] = frozenset()
+
+
+def keys_of(found: Any, schema: Any, path: str = "", within: frozenset[str] = EMPTY) -> set[str]:
+    """The paths of all keys that a part of a format has; lists and choices add nothing to them."""
+    if isinstance(found, list):
+        return {key for each in found for key in keys_of(each, schema, path, within)}
+    if not isinstance(found, dict):
+        return set()
+    keys = {path} if path else set()
+    pointer = found.get("$ref")
+    # A part that contains itself is looked at once.
+    if pointer and pointer not in within:
+        part = reduce(getitem, pointer.split("/")[1:], schema)
+        keys |= keys_of(part, schema, path, within | {pointer})
+    for key, value in found.get("properties", {}).items():
+        keys |= keys_of(value, schema, f"{path}.{key}", within)
+    for word in ("items", "additionalProperties", "anyOf", "oneOf", "allOf", "then", "else"):
+        keys |= keys_of(found.get(word), schema, path, within)
+    return keys
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_keys_are_only_added(name: str) -> None:
+    then, now = FORMATS[name].schema, json_schema()
+    released = keys_of(then, then)
+    assert len(released) > 100
+    assert released - keys_of(now, now) <= GONE
 
 
 def differences(before: Meaning, after: Meaning) -> set[tuple[str, str, str]]:
