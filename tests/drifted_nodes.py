@@ -239,7 +239,7 @@ DRIFTS: dict[str, tuple[Callable[[Machine], Machine], list[str]]] = {
     ),
     "image that was pulled later": (
         with_engine(layers=["sha256:" + "7" * 64], image_id="sha256:" + "7" * 64),
-        ["SG867: registry.lan/vllm-ray:0.19.0, by its layers, differs: sha256:"],
+        ["SG867: registry.lan/vllm-ray:0.33.0, by its layers, differs: sha256:"],
     ),
     "model that moved": (
         lambda node: replace(

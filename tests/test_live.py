@@ -223,7 +223,7 @@ def test_what_is_locked(second: Path, sparkgen: Command, tmp_path: Path) -> None
     site.write_bytes(PATH.read_bytes())
     lock = tmp_path / "pair-qwen3-235b.lock.yaml"
     lock.write_text(
-        "version: 1\nimages:\n  - image: registry.lan/vllm-ray:0.19.0\n"
+        "version: 1\nimages:\n  - image: registry.lan/vllm-ray:0.33.0\n"
         f"    layers: sha256:{'0' * 64}\nmodels:\n"
         f"  - {{source: Qwen/Qwen3-235B-A22B-GPTQ-Int4, revision: main, commit: {'e5' * 20}}}\n"
     )
