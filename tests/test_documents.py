@@ -79,11 +79,17 @@ def test_table_of_held_out_figures_is_fresh(update: bool) -> None:
 
 def test_figures_of_the_front_page_are_those_of_the_table() -> None:
     table = text_of("schemas/accuracy.md")
-    (row,) = re.findall(r"^\| all, releases \|(.*)\|$", table, re.MULTILINE)
-    count, _, close, near, unanswered = (cell.strip() for cell in row.split("|"))
     told = " ".join(text_of("README.md").split())
-    assert f"of {count} figures that releases" in told
-    assert f"{close} are within 3 % and {near} within 10 %; {unanswered} more have no" in told
+    for row, sentence in (
+        ("all", "of {0} figures, {2} are within 3% and {3} within 10%;"),
+        (
+            "room for the cache",
+            "of the {0} for the KV cache's space, which decides, {2} are within 3%.",
+        ),
+        ("all", "{4} more have no estimate."),
+    ):
+        (cells,) = re.findall(rf"^\| {row}, releases \|(.*)\|$", table, re.MULTILINE)
+        assert sentence.format(*(cell.strip() for cell in cells.split("|"))) in told
 
 
 def test_fit_and_diff_tell_the_same_memory() -> None:

@@ -31,7 +31,7 @@ def table() -> dict[str, set[str]]:
 
 def base_modules() -> set[str]:
     """What everything may import from."""
-    sentence = re.search(r"from the base modules: (.*?), which import", README, re.DOTALL)
+    sentence = re.search(r"from these modules: (.*?), which import", README, re.DOTALL)
     return set(NAME.findall(sentence[1])) if sentence else set()
 
 
