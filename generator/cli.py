@@ -51,6 +51,7 @@ _ALIASES = {"model": "describe-model", "verify": "test"}
 # What other programs call it.
 _ELSEWHERE = {
     "apply": "build, and on the node: install.sh --apply",
+    "deploy": "build, and operator/deploy.sh of the bundle",
     "doctor": "audit",
     "drift": "check --live",
     "generate": "build",

@@ -60,6 +60,11 @@ def test_claims_are_shown(page: str) -> None:
                 assert (ROOT / file).is_file(), proof
 
 
+def test_pages_of_the_front_page_have_claims() -> None:
+    linked = {*re.findall(r"\]\((\S+?\.md)\)", text_of("README.md"))}
+    assert linked | {"README.md"} <= {*CLAIMS}
+
+
 def test_build_starts_no_program_and_opens_no_connection(tmp_path: Path) -> None:
     site = ROOT / "sites/more/three-models.yaml"
     subprocess.run(

@@ -431,7 +431,11 @@ def test_version_of_a_checkout_names_its_commit(tmp_path: Path) -> None:
     ("typed", "answer"),
     [
         ("plan", "Use 'sparkgen diff'."),
+        ("lint", "Use 'sparkgen validate'."),
+        ("generate", "Use 'sparkgen build'."),
+        ("doctor", "Use 'sparkgen audit'."),
         ("drift", "Use 'sparkgen check --live'."),
+        ("deploy", "Use 'sparkgen build, and operator/deploy.sh of the bundle'."),
         ("bild", "Did you mean 'build'?"),
     ],
 )
