@@ -1,10 +1,11 @@
 """The gateway beside others: `PYTHONPATH=.:tests python tests/gateway_comparison.py`.
 
-Plain nginx has the same engines as an upstream with `least_conn`, no keys and no njs. With
-`--litellm ENVIRONMENT`, in which `litellm[proxy]` is installed, the gateway of release 0.2.0 takes
-part, nginx before LiteLLM, with the files of its bundle. All are asked in turns: streams for the
-CPU time of a chunk, single requests for the time to the first token, 1,000 streams at once, and
-many small requests, after which the memory of the processes is read.
+Plain nginx has the same engines as an upstream with `least_conn`, no keys and no njs; another one
+has scripts that do nothing, as many as the gateway has. With `--litellm ENVIRONMENT`, in which
+`litellm[proxy]` is installed, the gateway of release 0.2.0 takes part, nginx before LiteLLM, with
+the files of its bundle. All are asked in turns: streams for the CPU time of a chunk, single
+requests for the time to the first token, 1,000 streams at once, and many small requests, after
+which the memory of the processes is read.
 """
 
 import argparse
@@ -26,7 +27,8 @@ from proxied import entering
 from releases import bundles
 from waiting import until
 
-PLAIN_PORT, FORMER_PORT = 8089, 8090
+PLAIN_PORT, FORMER_PORT, SCRIPTED_PORT = 8089, 8090, 8091
+_PASS = "proxy_pass http://engines; proxy_http_version 1.1; proxy_buffering off;"
 ROUNDS, STREAMS, CHUNKS = 5, 40, 250
 MANY = 1000
 REQUESTS = 100_000
@@ -152,29 +154,56 @@ class Server:
 
 def plain(node: Node) -> Server:
     """Nginx with the same engines and nothing else, before the same address."""
+    return _nginx(node, PLAIN_PORT, "", f"location / {{ {_PASS} }}")
+
+
+def scripted(node: Node) -> Server:
+    """The same with two scripts that do nothing, before the answer and with it."""
+    node.run("mkdir", "-p", "/run/scripts")
+    enter = entering(node.holder)
+    script = """\
+export default {
+  route(r) { r.internalRedirect('@engines'); },
+  first(r, data, flags) { r.sendBuffer(data, flags); r.done(); },
+};
+"""
+    argv = [*enter, "tee", "/run/scripts/none.js"]
+    subprocess.run(argv, input=script.encode(), capture_output=True)
+    locations = f"""
+    location / {{ js_content none.route; }}
+    location @engines {{ js_body_filter none.first buffer_type=buffer; {_PASS} }}
+"""
+    return _nginx(
+        node, SCRIPTED_PORT, "js_path /run/scripts; js_import none from none.js;", locations
+    )
+
+
+def _nginx(node: Node, port: int, more: str, locations: str) -> Server:
     servers = "".join(f"server {gateway_node.ROUTES[g].address};" for g in ("chat", "chat-b"))
     address = PROXY.url.removeprefix("http://").partition(":")[0]
     text = f"""
-worker_processes 2; pid /tmp/plain.pid; events {{ worker_connections 8192; }}
+load_module modules/ngx_http_js_module.so;
+worker_processes 2; pid /tmp/nginx-{port}.pid; events {{ worker_connections 8192; }}
 http {{
-  access_log off;
+  access_log off; {more}
   client_body_temp_path /tmp/p1; proxy_temp_path /tmp/p2; fastcgi_temp_path /tmp/p3;
   uwsgi_temp_path /tmp/p4; scgi_temp_path /tmp/p5;
   upstream engines {{ least_conn; zone engines 64k; {servers} }}
   server {{
-    listen {address}:{PLAIN_PORT} backlog=4096;
-    location / {{ proxy_pass http://engines; proxy_http_version 1.1; proxy_buffering off; }}
+    listen {address}:{port} backlog=4096;
+    {locations}
   }}
 }}
 """
     enter = entering(node.holder)
-    subprocess.run([*enter, "tee", "/run/plain.conf"], input=text.encode(), capture_output=True)
-    argv = ("/run/nginx/nginx", "-c", "/run/plain.conf", "-g", "daemon off; user root;")
-    process = node.start("plain", *argv)
+    file = f"/run/nginx-{port}.conf"
+    subprocess.run([*enter, "tee", file], input=text.encode(), capture_output=True)
+    argv = ("/run/nginx/nginx", "-c", file, "-g", "daemon off; user root;")
+    process = node.start(f"nginx-{port}", *argv)
     node.stack.callback(process.wait)
     node.stack.callback(process.terminate)
-    until(lambda: node.answers(f"http://{address}:{PLAIN_PORT}/v1/models"))
-    return Server(node, process, PLAIN_PORT)
+    until(lambda: node.answers(f"http://{address}:{port}/v1/models"))
+    return Server(node, process, port)
 
 
 def former(node: Node, environment: Path) -> Server:
@@ -244,6 +273,7 @@ def compare(folder: Path, environment: Path | None) -> None:
         assert node.nginx
         servers = {
             "plain": plain(node),
+            "empty scripts": scripted(node),
             "gateway": Server(node, node.nginx, int(PROXY.url.rpartition(":")[2])),
         }
         if environment:

@@ -240,7 +240,7 @@ def started(folder: Path, edits: Sequence[tuple[str, str]] = ()) -> Iterator[Nod
     require_nginx()
     require_root()
     tree = FOLDER.copy(folder)
-    file = tree / "opt/sparkgen/proxy/routes.js"
+    file = tree / "opt/sparkgen/proxy/routes.json"
     for old, new in edits:
         assert old in file.read_text()
         file.write_text(file.read_text().replace(old, new))

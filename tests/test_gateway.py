@@ -394,7 +394,7 @@ def test_diff_of_a_bundle_with_litellm(sparkgen: Command, tmp_path: Path) -> Non
 
 def test_conversation_stays_with_one_replica(tmp_path: Path) -> None:
     """By its first user's message, as long as that replica is there."""
-    with started(tmp_path, [('balance: "least"', 'balance: "prefix"')]) as node:
+    with started(tmp_path, [('"balance": "least"', '"balance": "prefix"')]) as node:
         system = {"role": "system", "content": "You help."}
         seen = []
         for number in range(12):

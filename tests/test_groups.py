@@ -608,8 +608,8 @@ def test_random_groups_build(seed: int) -> None:
         assert shares < 0.9, node.name
     if "gateway" in data["services"]:
         host = data["services"]["gateway"]["node"]
-        text = tree[f"{host}/opt/sparkgen/proxy/routes.js"].text
-        urls = re.findall(r'url: "([^"]+)"', text)
+        text = tree[f"{host}/opt/sparkgen/proxy/routes.json"].text
+        urls = re.findall(r'"url": "([^"]+)"', text)
         heads = {part.head.name: part.engine.api for part in site.groups}
         assert len(urls) == len(site.groups)
         assert heads.keys() - {host} == {

@@ -66,12 +66,14 @@ class Direct:
 
 def _values(site: Site, node: Node) -> dict[str, object]:
     gateway, ways = Gateway.of(site), routes(site, node.name)
+    names = dict.fromkeys(name for way in ways for name in way.names)
     return {
         "proxy": Proxy.of(site),
         "gateway": gateway,
         "web_ui": site.services.get(WEB_UI),
         "direct": tuple(_direct(site, ways)),
         "routes": ways,
+        "serving": {name: [way.engine for way in ways if name in way.names] for name in names},
         "what": site.name if gateway else site.parts[0].engine.title,
         "own_metrics": OWN_METRICS,
     }
@@ -111,7 +113,7 @@ class Proxy(OpenService):
         Entry("etc/systemd/system/sparkgen-proxy.service", _RESTART, wanted=_HERE),
         Entry("opt/sparkgen/proxy.conf", _RESTART, wanted=_HERE, values=_values),
         *map(_script, ("bodies", "clients", "counts", "engines", "proxy")),
-        Entry("opt/sparkgen/proxy/routes.js", _RESTART, wanted=_HERE, values=_values),
+        Entry("opt/sparkgen/proxy/routes.json", _RESTART, wanted=_HERE, values=_values),
         Entry("opt/sparkgen/proxy.sh", NOTHING, 0o755, _HERE, payload=True),
         Entry("opt/sparkgen/proxy.yaml", _RESTART, wanted=_HERE, values=_values),
     )

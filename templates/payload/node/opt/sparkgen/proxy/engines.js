@@ -2,7 +2,6 @@
 // The engines: what each said last, and the choice of one for a request.
 
 import counts from 'counts.js';
-import routes from 'routes.js';
 
 const crypto = require('crypto');
 const fs = require('fs');
@@ -14,8 +13,18 @@ const DRAINED = '/run/sparkgen-proxy/nginx/drained';
 // is started again. One that ends all would otherwise be the least busy, and get them all.
 const avoided = ngx.shared.avoided;
 
+// An engine of `routes`, which is loaded ahead: its objects have no properties but their own, and its lists no methods.
 function named(name) {
-  return routes.engines.find((engine) => engine.name === name);
+  return routes.engines[name];
+}
+
+function all() {
+  return Object.keys(routes.engines).map(named);
+}
+
+// Whether a name is among those that an engine has in the bundle.
+function has(engine, name) {
+  return Array.prototype.indexOf.call(engine.serves, name) >= 0;
 }
 
 // Whether an engine answers. One that was not asked yet is taken to, if it is always loaded.
@@ -31,8 +40,8 @@ function models(engine) {
 
 // The engines that serve a name, whether or not they are ready; an engine also serves what it lists, such as adapters.
 function serving(name) {
-  const own = routes.engines.filter((engine) => engine.serves.indexOf(name) >= 0);
-  return own.length ? own : routes.engines.filter((engine) => models(engine).some((model) => model.id === name));
+  const own = routes.serving[name];
+  return own ? Array.from(own).map(named) : all().filter((engine) => models(engine).some((model) => model.id === name));
 }
 
 // Each line of the list is an engine and the node's uptime until which it is drained, should nobody end that.
@@ -48,7 +57,7 @@ function isDrained(engine) {
 function choose(engines, tried, head) {
   const ready = engines.filter((engine) => tried.indexOf(engine.name) < 0 && isReady(engine));
   if (!ready.length) {
-    const others = engines.map((engine) => engine.turns.map(named).filter(isReady)[0]);
+    const others = engines.map((engine) => Array.from(engine.turns).map(named).filter(isReady)[0]);
     return others.every((other) => other) ? { reason: 'unloaded', others } : { reason: 'silent' };
   }
   const free = ready.filter((engine) => !isDrained(engine));
@@ -99,7 +108,7 @@ async function ask(engine) {
         listed = body.data || [];
       }
     }
-    const own = listed.some((model) => engine.serves.indexOf(model.id) >= 0);
+    const own = listed.some((model) => has(engine, model.id));
     if (said.get(engine.name) === '') {
       avoided.delete(engine.name);
     }
@@ -115,13 +124,13 @@ function known(engine) {
 
 // Called every few seconds for those that are ready, and every second for the others.
 async function askReady() {
-  await Promise.all(routes.engines.filter(known).map(ask));
+  await Promise.all(all().filter(known).map(ask));
 }
 
 async function askOthers() {
   counts.forget();
   said.set(' drained', fs.existsSync(DRAINED) ? fs.readFileSync(DRAINED, 'utf8') : '');
-  await Promise.all(routes.engines.filter((engine) => !known(engine)).map(ask));
+  await Promise.all(all().filter((engine) => !known(engine)).map(ask));
 }
 
-export default { named, isReady, models, serving, isDrained, choose, out, avoid, askReady, askOthers };
+export default { named, all, has, isReady, models, serving, isDrained, choose, out, avoid, askReady, askOthers };

@@ -5,7 +5,6 @@ import bodies from 'bodies.js';
 import clients from 'clients.js';
 import counts from 'counts.js';
 import engines from 'engines.js';
-import routes from 'routes.js';
 
 const RESPONSE = /^\/v1\/responses\/([A-Za-z0-9_-]+)/;
 
@@ -42,11 +41,13 @@ function route(r) {
   }
   const made = asked.previous_response_id || (RESPONSE.exec(r.uri) || [])[1];
   const maker = made && ngx.shared.made.get(made);
-  if (made && !maker && routes.engines.length > 1) {
+  if (made && !maker && engines.all().length > 1) {
     return refuse(r, 404, 'not_found', `No engine has made the response '${made}' lately.`);
   }
-  let found = maker ? [engines.named(maker)] : routes.engines;
-  if (!maker && routes.by_name) {
+  let found = maker ? [engines.named(maker)] : [];
+  if (!maker && !routes.by_name) {
+    found = engines.all();
+  } else if (!maker) {
     if (typeof asked.model !== 'string') {
       return refuse(r, 400, 'model_missing', `Write the name of a model as 'model': one of ${names(caller)}.`);
     }
@@ -55,7 +56,7 @@ function route(r) {
       return refuse(r, 404, 'model_not_found', `There is no model '${asked.model}': ask for one of ${names(caller)}.`);
     }
   }
-  const model = found[0].serves.indexOf(asked.model) >= 0 ? asked.model : found[0].serves[0];
+  const model = engines.has(found[0], asked.model) ? asked.model : found[0].serves[0];
   if (!clients.may(caller, model)) {
     return refuse(r, 403, 'model_not_allowed', `The key is not for '${model}', but for ${names(caller)}.`);
   }
@@ -150,22 +151,22 @@ function ended(r) {
 
 // The models that a client may ask for.
 function names(caller) {
-  const all = routes.engines.reduce((found, engine) => found.concat(engine.serves), []);
-  return all.filter((name, at) => all.indexOf(name) === at && clients.may(caller, name)).join(', ');
+  return Object.keys(routes.serving).filter((name) => clients.may(caller, name)).join(', ');
 }
 
 // As OpenAI's API lists models, with what engines say of theirs, and whether each is loaded.
 function list(r, caller) {
   if (!routes.by_name) {
-    r.variables.ways = routes.engines[0].name;
-    r.variables.model = routes.engines[0].serves[0];
+    const engine = engines.all()[0];
+    r.variables.ways = engine.name;
+    r.variables.model = engine.serves[0];
     counts.change('client', caller.name, 1);
     return pass(r);
   }
   const data = [];
   const add = (id, engine, said) => {
     const loaded = engines.isReady(engine), old = data.find((model) => model.id === id);
-    if (!clients.may(caller, engine.serves.indexOf(id) >= 0 ? id : engine.serves[0])) {
+    if (!clients.may(caller, engines.has(engine, id) ? id : engine.serves[0])) {
       return;
     }
     if (!old) {
@@ -174,9 +175,9 @@ function list(r, caller) {
       Object.assign(old, said, { loaded });
     }
   };
-  routes.engines.forEach((engine) => {
+  engines.all().forEach((engine) => {
     const said = engines.models(engine);
-    engine.serves.forEach((id) => add(id, engine, said.find((model) => model.id === id)));
+    Array.from(engine.serves).forEach((id) => add(id, engine, said.find((model) => model.id === id)));
     said.forEach((model) => add(model.id, engine, model));
   });
   const id = r.uri.slice('/v1/models/'.length), one = data.find((model) => model.id === id);
@@ -189,7 +190,7 @@ function list(r, caller) {
 
 // For Prometheus, and for proxy.sh.
 function metrics(r) {
-  const own = routes.engines.map((engine) =>
+  const own = engines.all().map((engine) =>
     `sparkgen_proxy_up{engine="${engine.name}"} ${Number(engines.isReady(engine))}\n` +
     `sparkgen_proxy_drained{engine="${engine.name}"} ${Number(engines.isDrained(engine))}\n`);
   r.headersOut['Content-Type'] = 'text/plain; version=0.0.4';
