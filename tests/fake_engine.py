@@ -2,8 +2,10 @@
 
 The prompt decides the answer: `slow` takes a while, `failing` returns 500, `busy` 429, `cut` ends a
 stream in the middle, `reset` ends the connection before an answer, `garbage` sends what is not
-HTTP, and `half` a part of an answer's head. `/requests` returns the number of requests so far, and
-`/last` the last one: its path, headers and body.
+HTTP, and `half` a part of an answer's head. What is posted to `/fault` are the bytes that it sends
+to all requests from then on, none for its own answers again, and `never` for no answer at all.
+`/requests` returns the number of requests so far, and `/last` the last one: its path, headers and
+body.
 """
 
 import base64
@@ -21,6 +23,7 @@ class Engine(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     requests = 0
     last: ClassVar[dict[str, Any]] = {}
+    fault = b""
 
     def do_GET(self) -> None:
         answers: dict[str, Any] = {
@@ -36,13 +39,25 @@ class Engine(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path == "/fault":
+            Engine.fault = raw
+            self.answer(200, {})
+            return
         Engine.requests += 1
         Engine.last = {
             "path": self.path,
             "headers": {name.lower(): value for name, value in self.headers.items()},
             "body": base64.b64encode(raw).decode(),
         }
-        text = raw.decode(errors="replace")
+        while Engine.fault == b"never":
+            time.sleep(0.1)
+        if Engine.fault:
+            self.wfile.write(Engine.fault)
+            self.close_connection = True
+        else:
+            self.answer_to(raw.decode(errors="replace"))
+
+    def answer_to(self, text: str) -> None:
         if "slow" in text:
             time.sleep(0.2)
         for word, answer in (

@@ -139,8 +139,16 @@ class Server:
     @property
     def memory(self) -> float:
         """MB that they have in memory."""
+        return self._kilobytes("VmRSS:") / 1024
+
+    @property
+    def most_memory(self) -> float:
+        """MB that each of them had at most."""
+        return self._kilobytes("VmHWM:") / 1024
+
+    def _kilobytes(self, name: str) -> int:
         texts = (Path(f"/proc/{pid}/status").read_text() for pid in self.workers)
-        return sum(int(text.partition("VmRSS:")[2].split()[0]) for text in texts) / 1024
+        return sum(int(text.partition(name)[2].split()[0]) for text in texts)
 
     def ask(self, count: int, width: int, chunks: int) -> dict[str, Any]:
         """What clients saw, with the CPU time of the workers."""
@@ -228,6 +236,8 @@ def former(node: Node, environment: Path) -> Server:
         "gateway_hooks.py": hooks,
         "proxy.conf": proxy.replace("10.0.0.13:8088", f"{address}:{FORMER_PORT}")
         .replace("/tmp/", "/tmp/former-")
+        # Keys of today are longer than those of that release.
+        .replace("http {", "http {\n  map_hash_bucket_size 128;")
         .replace("/run/sparkgen-proxy/nginx/", "/run/former-"),
     }
     enter = entering(node.holder)
@@ -259,7 +269,9 @@ def main() -> None:
     """Print the figures of all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--litellm", type=Path, metavar="ENVIRONMENT")
-    environment = parser.parse_args().litellm
+    environment: Path | None = parser.parse_args().litellm
+    if environment and environment.resolve().is_relative_to("/tmp"):
+        parser.error("the node has a /tmp of its own: have the environment elsewhere")
     gateway_node.ENGINE = ENGINE
     with TemporaryDirectory() as folder:
         os.environ[BUILT] = folder
@@ -292,7 +304,9 @@ def compare(folder: Path, environment: Path | None) -> None:
             print(f"{name}: {statistics.median(cpu[name]):.4f} ms of CPU time a chunk, {ratio:.2f}")
             print(f"{name}: {statistics.median(first[name]):.2f} ms to the first token, alone")
             found = server.ask(MANY, MANY, 50)
-            print(f"{name}: {found['whole']} of {MANY} streams at once, {server.memory:.0f} MB")
+            print(
+                f"{name}: {found['whole']} of {MANY} streams at once, {server.most_memory:.0f} MB"
+            )
         for name, server in servers.items():
             for part in range(5):
                 found = server.ask(server.requests // 5, 32, 0)

@@ -24,6 +24,10 @@ from waiting import until
 
 STREAMS = 200
 WAITS, LATER = 20, 10
+FAULTS = (
+    *("kill", "hang", "refuse", "reset", "half-head", "head-only", "cut", "garbage", "tls"),
+    *("error", "empty", "page", "half-open", "slow"),
+)
 
 # Answers with a stream of 3 s; /run/fault-PORT says what it does with requests instead.
 ENGINE = """\
@@ -31,6 +35,17 @@ import asyncio, json, os, re, sys
 ADDRESS, PORT, NAME = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 FAULT = f"/run/fault-{ADDRESS}-{PORT}"
 PART = b'data: {"choices": [{"delta": {"content": "word "}}]}\\n\\n'
+HEAD = b"HTTP/1.1 %d X\\r\\nContent-Type: %s\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n"
+ANSWERS = {
+    "garbage": b"\\0\\1 not HTTP\\r\\n\\r\\n",
+    "tls": b"\\x15\\x03\\x01\\0\\2\\2\\x46",
+    "half-head": b"HTTP/1.1 200 OK\\r\\nContent-Ty",
+    "head-only": HEAD % (200, b"text/event-stream"),
+    "cut": HEAD % (200, b"text/event-stream") + b"%x\\r\\n%s\\r\\n" % (len(PART), PART),
+    "error": HEAD % (500, b"application/json") + b"2\\r\\n{}\\r\\n0\\r\\n\\r\\n",
+    "empty": HEAD % (200, b"application/json") + b"0\\r\\n\\r\\n",
+    "page": HEAD % (200, b"text/html") + b"6\\r\\n<html>\\r\\n0\\r\\n\\r\\n",
+}
 async def answer(reader, writer):
     head = await reader.readuntil(b"\\r\\n\\r\\n")
     size = re.search(rb"(?i)content-length: (\\d+)", head)
@@ -41,8 +56,8 @@ async def answer(reader, writer):
         writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n%s" % (len(text), text))
     elif fault == "half-open":
         await asyncio.sleep(60)
-    elif fault == "garbage":
-        writer.write(b"\\0\\1 not HTTP\\r\\n\\r\\n")
+    elif fault in ANSWERS:
+        writer.write(ANSWERS[fault])
     elif fault == "reset":
         writer.transport.abort()
     else:
@@ -88,6 +103,8 @@ async def ask(number):
     if not data.startswith(b"HTTP/1.1 "):
         return "connection closed"
     status = data.split()[1].decode()
+    if status == "200" and b"word" not in data:
+        return "no content"
     return status if status != "200" else "whole" if data.endswith(b"0\\r\\n\\r\\n") else "broken"
 async def main():
     print(json.dumps(await asyncio.gather(*map(ask, range(count)))))
@@ -146,7 +163,7 @@ def row(node: Node, fault: str, group: str) -> str:
     start = time.monotonic()
     until(lambda: node.sample("up", group) == 1, interval=0.1)
     back = f"{time.monotonic() - start:.1f} s" if left != "-" else "-"
-    time.sleep(4)
+    node.restart(group)
     return f"| {fault} | {first} | {later} | {left} | {back} |"
 
 
@@ -160,7 +177,7 @@ def main() -> None:
             for title, group in (("two replicas", "chat-b"), ("a single engine", "embed")):
                 print(f"\n| {title} | 200 streams | 10 s later | out after | back after |")
                 print("|---|---|---|---|---|", flush=True)
-                for fault in ("kill", "hang", "refuse", "reset", "garbage", "half-open", "slow"):
+                for fault in FAULTS:
                     print(row(node, fault, group), flush=True)
 
 

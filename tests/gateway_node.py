@@ -45,16 +45,19 @@ def ask(number):
     connection = http.client.HTTPConnection(host, int(port), timeout=600)
     key_of_client = {"Authorization": f"Bearer {key}"}
     connection.request("POST", "/v1/chat/completions", json.dumps(body), key_of_client)
-    answer = connection.getresponse()
+    status, engine, text = 0, None, ""
     try:
+        answer = connection.getresponse()
+        status, engine = answer.status, answer.headers["x-served-by"]
         text = answer.read().decode()
     except http.client.IncompleteRead as cut:
         text = cut.partial.decode()
+    except (OSError, http.client.HTTPException):
+        pass
     begun = '"delta"' in text
     whole = "[DONE]" in text if begun else '"finish_reason": "stop"' in text
     with lock:
-        engine = answer.headers["x-served-by"]
-        done.append([answer.status, engine, begun, whole, text if answer.status != 200 else ""])
+        done.append([status, engine, begun, whole, text if status != 200 else ""])
         if len(done) == first:
             print("first", flush=True)
 
@@ -141,6 +144,13 @@ class Node:
             self.engines[group].send_signal(signal.SIGCONT)
         until(lambda: all(self.sample("up", group) == 1 for group in ACTIVE), interval=0.1)
 
+    def restart(self, *replicas: str) -> None:
+        """Start engines again, after which nothing is held against them."""
+        for name in replicas:
+            self.kill(name)
+        until(lambda: not any(self.sample("up", name) for name in replicas), interval=0.1)
+        self.restore()
+
     def answers(self, url: str) -> bool:
         """Whether a URL answers."""
         argv = [*entering(self.holder), "curl", "--silent", "--fail", "--max-time", "5", url]
@@ -193,6 +203,12 @@ class Node:
         found: list[list[Any]] = json.loads(done.stdout)
         return found
 
+    def fail(self, group: str, answer: bytes) -> None:
+        """Have an engine send these bytes to all requests; none for its own answers again."""
+        argv = ("curl", "--silent", "--data-binary", "@-", f"{ROUTES[group].url}/fault")
+        done = subprocess.run([*entering(self.holder), *argv], input=answer, capture_output=True)
+        assert done.returncode == 0
+
     def of_engine(self, group: str, path: str) -> Any:
         """What an engine itself returns at a path."""
         return json.loads(self.run("curl", "--silent", ROUTES[group].url + path))
@@ -235,14 +251,14 @@ class Node:
 
 @contextmanager
 def started(folder: Path, edits: Sequence[tuple[str, str]] = ()) -> Iterator[Node]:
-    """The node as it serves; `edits` replace text in the generated list of engines."""
+    """The node as it serves; `edits` replace text in the configuration or the list of engines."""
     require("curl", "ip", "nsenter", "unshare")
     require_nginx()
     require_root()
     tree = FOLDER.copy(folder)
-    file = tree / "opt/sparkgen/proxy/routes.json"
     for old, new in edits:
-        assert old in file.read_text()
+        files = (tree / f"opt/sparkgen/{name}" for name in ("proxy.conf", "proxy/routes.json"))
+        (file,) = (file for file in files if old in file.read_text())
         file.write_text(file.read_text().replace(old, new))
     hosts = {route.address.partition(":")[0] for route in ROUTES.values()} | {PROXY.listen}
     with ExitStack() as stack:

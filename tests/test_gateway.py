@@ -5,6 +5,7 @@ None of it reaches a network: it runs where there is only a loopback interface.
 
 import json
 import os
+import random
 import subprocess
 import time
 from collections import Counter
@@ -219,10 +220,7 @@ def test_request_that_has_begun_is_sent_once(gateway: Node, fault: str) -> None:
 
     The engine gets no others, unless it is started again.
     """
-    for name in ("chat", "chat-b"):
-        gateway.kill(name)
-    until(lambda: gateway.sample("up", "chat") == gateway.sample("up", "chat-b") == 0)
-    gateway.restore()
+    gateway.restart("chat", "chat-b")
     before = sum(int(gateway.of_engine(name, "/requests")) for name in ("chat", "chat-b"))
     answer = gateway.chat(fault)
     assert (answer.status, answer.code) == (502, "engine_failed")
@@ -230,6 +228,59 @@ def test_request_that_has_begun_is_sent_once(gateway: Node, fault: str) -> None:
     after = sum(int(gateway.of_engine(name, "/requests")) for name in ("chat", "chat-b"))
     assert after == before + 1
     assert len({engine for _, engine, *_ in gateway.loaded(20, 4)}) == 1
+
+
+def faults(draw: random.Random) -> Iterator[bytes]:
+    """Some answers that fail, each in another way."""
+    head = b"HTTP/1.1 %d X\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
+    body = b'{"choices": [{"message": {"content": "a"}}]}' * draw.randrange(1, 40)
+    whole = head % (200, b"application/json", len(body)) + body
+    page = b"<html>of another program</html>"
+    chunks = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    found = [
+        draw.randbytes(draw.randrange(1, 200)),
+        whole[: draw.randrange(1, whole.index(b"\r\n\r\n"))],
+        whole[: draw.randrange(whole.index(b"\r\n\r\n") + 4, len(whole))],
+        head % (draw.randrange(500, 600), b"application/json", len(body)) + body,
+        head % (200, b"application/json", 0),
+        head % (200, b"text/html; charset=utf-8", len(page)) + page,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        chunks + b"7\r\ndata: a"[: draw.randrange(1, 9)],
+        # An encrypted port says so.
+        b"\x15\x03\x01\x00\x02\x02\x46",
+    ]
+    return iter(draw.sample(found, 4))
+
+
+def test_replica_whose_answers_fail_gets_few_requests(gateway: Node) -> None:
+    """Once three have failed, the other replica gets the requests, however it fails."""
+    draw = random.Random(time.time_ns())
+    for fault in faults(draw):
+        failing, other = draw.sample(["chat", "chat-b"], 2)
+        gateway.restart(failing)
+        gateway.fail(failing, fault)
+        found = gateway.loaded(60, 4)
+        # Those that run when the third one fails may fail as well.
+        assert sum(status != 200 or not whole for status, _, _, whole, _ in found) <= 3 + 3, fault
+        assert {engine for _, engine, *_ in gateway.loaded(20, 4)} == {other}, fault
+        gateway.restart(failing)
+
+
+def test_replica_that_begins_no_answer_gets_no_requests(gateway: Node) -> None:
+    """It answers whether it is ready, but nothing else for ten seconds."""
+    gateway.restart("chat", "chat-b")
+    gateway.fail("chat", b"never")
+    argv = gateway.load(20, 20)
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as client:
+        time.sleep(11)
+        assert {engine for _, engine, *_ in gateway.loaded(40, 30)} == {"chat-b"}
+        gateway.fail("chat", b"")
+        assert client.stdout
+        found = json.loads(client.stdout.read())
+    assert {(status, whole) for status, _, _, whole, _ in found} == {(200, True)}
+    assert {engine for _, engine, *_ in gateway.loaded(40, 8)} == {"chat", "chat-b"}
 
 
 def test_what_is_not_http_does_not_look_like_an_answer(gateway: Node) -> None:
@@ -256,6 +307,17 @@ def test_stream_that_is_cut_does_not_look_complete(gateway: Node) -> None:
     answer = gateway.chat("cut", stream=True)
     assert (answer.status, answer.is_whole) == (200, False)
     assert "[DONE]" not in answer.text
+
+
+def test_engine_does_not_send_clients_elsewhere(gateway: Node) -> None:
+    """A header of its answer can't have nginx answer with a page of its own in its place."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+    for name in ("chat", "chat-b"):
+        gateway.fail(name, head + b"X-Accel-Redirect: /proxy/metrics\r\n\r\n{}")
+    answer = gateway.chat("hello")
+    assert (answer.status, answer.text) == (200, "{}")
+    for name in ("chat", "chat-b"):
+        gateway.fail(name, b"")
 
 
 def test_client_that_leaves_ends_its_request(gateway: Node) -> None:
@@ -409,3 +471,15 @@ def test_conversation_stays_with_one_replica(tmp_path: Path) -> None:
         talk = [system, {"role": "user", "content": "question 0"}]
         answer = node.ask("/v1/chat/completions", {"model": "assistant", "messages": talk})
         assert (answer.status, answer.engine) == (200, ({"chat", "chat-b"} - {seen[0]}).pop())
+
+
+def test_request_that_is_not_answered_in_time(tmp_path: Path) -> None:
+    """It is not sent to the other replica, and the client is told so."""
+    limits = [("proxy_read_timeout 3600s", "proxy_read_timeout 1s")]
+    with started(tmp_path, limits) as node:
+        for name in ("chat", "chat-b"):
+            node.fail(name, b"never")
+        answer = node.chat("hello")
+        assert (answer.status, answer.code) == (504, "timeout")
+        assert answer.headers["x-should-retry"] == "false"
+        assert {node.sample("running", name) or 0 for name in ("chat", "chat-b")} == {0}

@@ -40,7 +40,6 @@ ASKED = (
     "/v1/images/generations",
     "/v1/images/edits",
 )
-HEALTH, METRICS = "/health", "/metrics"
 # The proxy's own, beside those of the engines.
 OWN_METRICS = "/proxy/metrics"
 
@@ -75,7 +74,6 @@ def _values(site: Site, node: Node) -> dict[str, object]:
         "routes": ways,
         "serving": {name: [way.engine for way in ways if name in way.names] for name in names},
         "what": site.name if gateway else site.parts[0].engine.title,
-        "own_metrics": OWN_METRICS,
     }
 
 
@@ -83,7 +81,7 @@ def _direct(site: Site, ways: tuple[Route, ...]) -> Iterator[Direct]:
     """Health and metrics of each engine behind the proxy."""
     for way in ways:
         of = f"/{way.engine}" if site.groups else ""
-        for path in (HEALTH, METRICS):
+        for path in ("/health", "/metrics"):
             yield Direct(f"{path}{of}", way.engine, f"{way.scheme}://{way.engine}{path}")
 
 

@@ -9,9 +9,10 @@ const fs = require('fs');
 // What each said last: a list of models, '' if it is out.
 const said = ngx.shared.engines;
 const DRAINED = '/run/sparkgen-proxy/nginx/drained';
-// An engine that let a request wait until its limit, or ended before it answered, is avoided for a minute, unless it
-// is started again. One that ends all would otherwise be the least busy, and get them all.
-const avoided = ngx.shared.avoided;
+// An engine whose answers fail gets requests for which there is no other one, and others once a minute, until it is
+// started again or answers. One that fails fast would otherwise be the least busy, and get them all.
+const avoided = ngx.shared.avoided, failures = ngx.shared.failures, owing = ngx.shared.owing;
+const MOST_FAILURES = 3, LONGEST_SILENCE = 10000, FORGIVEN = 70000;
 
 // An engine of `routes`, which is loaded ahead: its objects have no properties but their own, and its lists no methods.
 function named(name) {
@@ -64,7 +65,7 @@ function choose(engines, tried, head) {
   if (!free.length) {
     return { reason: 'drained' };
   }
-  const lively = free.filter((engine) => !avoided.has(engine.name));
+  const lively = free.filter((engine) => !avoided.has(engine.name) && silence(engine.name) < LONGEST_SILENCE);
   const open = (lively.length ? lively : free).filter((engine) => counts.running('engine', engine.name) < engine.most);
   if (!open.length) {
     return { reason: 'busy' };
@@ -89,8 +90,29 @@ function out(name) {
   said.set(name, '');
 }
 
-function avoid(name) {
-  avoided.set(name, 1);
+// How long an engine that was asked has begun no answer, in ms.
+function silence(name) {
+  return Date.now() - (owing.get(name) || Infinity);
+}
+
+// An engine gets a request.
+function asked(name) {
+  owing.add(name, Date.now());
+}
+
+// It has begun an answer.
+function spoke(name) {
+  owing.delete(name);
+}
+
+function failed(name, times) {
+  if (failures.incr(name, times, 0) >= MOST_FAILURES) {
+    avoided.set(name, 1);
+  }
+}
+
+function trust(name) {
+  [owing, failures, avoided].forEach((known) => known.delete(name));
 }
 
 // Whether an engine answers everything that it is asked; of those that take turns, whether it has its own model.
@@ -110,7 +132,7 @@ async function ask(engine) {
     }
     const own = listed.some((model) => has(engine, model.id));
     if (said.get(engine.name) === '') {
-      avoided.delete(engine.name);
+      trust(engine.name);
     }
     said.set(engine.name, own || !engine.turns.length ? JSON.stringify(listed) : '');
   } catch (e) {
@@ -129,8 +151,10 @@ async function askReady() {
 
 async function askOthers() {
   counts.forget();
+  // It may have nothing to answer any more.
+  all().filter((engine) => silence(engine.name) > FORGIVEN).forEach((engine) => spoke(engine.name));
   said.set(' drained', fs.existsSync(DRAINED) ? fs.readFileSync(DRAINED, 'utf8') : '');
   await Promise.all(all().filter((engine) => !known(engine)).map(ask));
 }
 
-export default { named, all, has, isReady, models, serving, isDrained, choose, out, avoid, askReady, askOthers };
+export default { named, all, has, isReady, models, serving, isDrained, choose, out, asked, spoke, failed, trust, MOST_FAILURES, askReady, askOthers };

@@ -81,6 +81,7 @@ function pass(r) {
   r.variables.engine = chosen.engine.name;
   r.variables.authorization = engine_keys[chosen.engine.name] || '';
   counts.change('engine', chosen.engine.name, 1);
+  engines.asked(chosen.engine.name);
   r.internalRedirect(`@${chosen.engine.name}${r.variables.streams}`);
 }
 
@@ -112,24 +113,46 @@ function failed(r) {
     return pass(r);
   }
   r.headersOut['X-Should-Retry'] = 'false';
-  engines.avoid(name);
+  engines.failed(name, engines.MOST_FAILURES);
   if (r.variables.upstream_status.endsWith('504')) {
     return refuse(r, 504, 'timeout', `The engine of '${r.variables.model}' has not answered in time.`);
   }
   return refuse(r, 502, 'engine_failed', `The engine of '${r.variables.model}' ended before it answered.`);
 }
 
-// Notes when the answer began, and who made it. Called with its first bytes only.
+// Notes when the answer began, who made it, and for one that is no stream, whether it ended.
 function first(r, data, flags) {
-  if (data.length) {
+  // The engine sent what is not HTTP: nginx would pass it on, and keep the connection.
+  if (r.variables.status === '009') {
+    engines.failed(r.variables.engine, 1);
+    throw new Error('not HTTP');
+  }
+  if (data.length && !r.variables.first && isSound(r)) {
+    engines.spoke(r.variables.engine);
     r.variables.first = r.variables.request_time;
     const made = r.uri === '/v1/responses' && /"id"\s*:\s*"(resp_[A-Za-z0-9_-]+)"/.exec(data.toString());
     if (made) {
       ngx.shared.made.set(made[1], r.variables.engine);
     }
+  }
+  if (flags.last) {
+    last(r);
+  } else if (data.length && r.variables.streams) {
     r.done();
   }
   r.sendBuffer(data, flags);
+}
+
+// Notes that the answer came to its end.
+function last(r) {
+  r.variables.is_whole = '1';
+  return '';
+}
+
+// Whether an answer is one of an engine, which may be an error of the client. Pages are those of other programs.
+function isSound(r) {
+  const type = r.variables.sent_http_content_type || 'text/html';
+  return Number(r.variables.status) < 500 && !type.startsWith('text/html');
 }
 
 // Evaluated once, for the log: counts the request, and tells whether the client left. nginx itself logs an engine that
@@ -141,6 +164,12 @@ function ended(r) {
   }
   if (engine) {
     counts.change('engine', engine, -1);
+    const isWhole = r.variables.is_whole || Number(r.variables.status) >= 400;
+    if (r.variables.request_completion && r.variables.first && isWhole) {
+      engines.trust(engine);
+    } else if (r.variables.request_completion) {
+      engines.failed(engine, 1);
+    }
   }
   if (r.variables.kind === 'listed') {
     const first = r.variables.first ? Number(r.variables.first) : undefined;
@@ -203,5 +232,5 @@ function keyOf(r) {
 }
 
 export default {
-  client, route, failed, first, ended, metrics, keyOf, askReady: engines.askReady, askOthers: engines.askOthers,
+  client, route, failed, first, last, ended, metrics, keyOf, askReady: engines.askReady, askOthers: engines.askOthers,
 };
