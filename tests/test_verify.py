@@ -1888,6 +1888,32 @@ STATES |= {
             {"*": m.answers["ip"]["*"] + f"2: {FIRST.name}    inet 169.254.7.7/16 scope link\\n"}
         ),
     ),
+    **{
+        f"limit of 'docker update': {key}": (
+            "running",
+            f"{LOST}{key} {value}, which the bundle does not set",
+            container(f"HostConfig_{name}", value),
+        )
+        for name, key, value in (
+            ("Memory", "mem_limit", 1 << 30),
+            ("NanoCpus", "cpus", 2_000_000_000),
+            ("CpuQuota", "cpu_quota", 50000),
+            ("CpuShares", "cpu_shares", 2),
+            ("CpusetCpus", "cpuset", "0-1"),
+        )
+    },
+    **{
+        f"default route over the fabric, IPv{kind}": (
+            first("link"),
+            f"cable 1: the default route leads over {FIRST.name}, which does not lead to the ",
+            answer(
+                "ip",
+                f"default via 192.168.177.12 dev {FIRST.name} proto static metric 50\\n",
+                f"'-{kind} route show default'",
+            ),
+        )
+        for kind in (4, 6)
+    },
     "no inodes": (
         "disk",
         "100% of the inodes in /var",
