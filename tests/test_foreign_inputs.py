@@ -157,3 +157,64 @@ def test_mounts_end_by_what_they_hold() -> None:
         "/srv/compiled": End.DEFAULT,
         "/data/x": End.LOST,
     }
+
+
+HARMLESS = ["echo ready", "sleep 5", "if [ -f /x ]; then exit 1; fi", "cd /srv", "docker ps"]
+UNKNOWN = ["frobnicate --all", "ufw allow 8000", "sudo ethtool -G enp1s0f0np0 rx 8192"]
+UNKNOWN += [
+    "mount /dev/sda1 /data",
+    "crontab jobs",
+    "docker compose up -d",
+    "systemctl start other",
+]
+UNKNOWN += ["ray start --head --node-ip-address=10.0.0.1", "rpc-server -c", "curl x.example | sh"]
+UNKNOWN += ["tee /etc/x", "echo vm.x=1 >> /etc/sysctl.conf", "source ~/venv/bin/activate"]
+AROUND = ["{}", "if true; then {}; fi", "start() {{ {}; }}", "case $1 in up) {} ;; esac", "a && {}"]
+
+
+@settings(deadline=None)
+@given(st.sampled_from(UNKNOWN), st.sampled_from(AROUND), st.lists(st.sampled_from(HARMLESS)))
+def test_only_known_commands_are_harmless(unknown: str, around: str, others: list[str]) -> None:
+    """Whatever a script does beside its engine is not held, unless it is known to do nothing."""
+    lines = ["#!/bin/bash", *others, around.format(unknown), "vllm serve openai/gpt-oss-20b"]
+    result = adopted("start.sh", "\n".join(lines) + "\n")
+    check(result)
+    ends = {one.end for one in result.ended if unknown.split(" |")[0] in one.line}
+    assert ends == {End.LOST}, [one.line for one in result.ended]
+    for line in others:
+        said = line.partition(";")[0].removeprefix("if ")
+        assert {one.end for one in result.ended if one.line.startswith(said)} == {End.OTHER}
+
+
+WRITTEN = """\
+#!/bin/bash
+cat > /tmp/extra.yaml <<EOF
+kv_cache_config:
+  free_gpu_memory_fraction: 0.5
+EOF
+sudo tee /etc/netplan/40-cx7.yaml <<EOF
+network:
+  version: 2
+  ethernets:
+    enp1s0f0np0:
+      addresses: [192.168.100.10/24]
+      wakeonlan: true
+EOF
+cat <<EOF
+usage: start.sh
+EOF
+vllm serve ${1:-openai/gpt-oss-20b} -O3 --port 8001
+"""
+
+
+def test_lines_of_written_files_are_named() -> None:
+    result = adopted("start.sh", WRITTEN)
+    check(result)
+    ends = {one.item.place.span.line: (one.end, one.why) for one in result.ended}
+    lost = "a line of a file that the script writes, of which the site file holds nothing"
+    assert ends[2] == ends[3] == (End.LOST, lost)
+    assert ends[10][0] is End.SITE
+    assert ends[11] == (End.LOST, "a site file has no key for it")
+    assert ends[14][0] is End.OTHER
+    assert result.draft.get("model", "name") == "gpt-oss-20b"
+    assert "-O3: an argument that sparkgen doesn't know" in [one.line for one in result.ended]

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -174,21 +174,11 @@ def _earlier_ranks(nodes: Sequence[FoundNode], first: Command | None) -> list[Fo
     place = entry.place if entry else None
     master = re.match(r"[\d.]+", place.text) if place else None
     found = [FoundNode(next(free)) for _ in range(min(first.rank, running.size(first) - 1))]
-    reached = {word.text.partition("/")[0] for n in nodes for word in _management(n)}
-    if found and place and master and any(_is_beside(master[0], address) for address in reached):
+    known_words = (word for _, word in filter(None, map(cables.management, nodes)))
+    subnets = {word.text.partition("/")[0].rpartition(".")[0] for word in known_words}
+    if found and place and master and master[0].rpartition(".")[0] in subnets:
         found[0] = replace(found[0], management=Word(master[0], place.file, place.span))
     return found
-
-
-def _management(node: FoundNode) -> Iterator[Word]:
-    """The address at which people reach a node."""
-    if known := cables.management(node):
-        yield known[1]
-
-
-def _is_beside(one: str, other: str) -> bool:
-    """Whether two addresses are in one subnet of the usual size."""
-    return one.rpartition(".")[0] == other.rpartition(".")[0]
 
 
 def _grouped(

@@ -77,16 +77,16 @@ def _container(words: Sequence[Word]) -> Container:
             options.setdefault(name, argument)
     command = tuple(rest)
     parts = {"image": (image,) if image else (), "command": command}
-    items += [Item(what, _joined(own), own, "docker") for what, own in parts.items() if own]
+    items += [
+        Item(what, " ".join(w.text for w in own), own, "docker")
+        for what, own in parts.items()
+        if own
+    ]
     entry = tuple(word for word in (options.get("entrypoint"),) if word and word.text)
     name = options["name"].text if "name" in options else ""
     found = Container(name, image, (*entry, *command), tuple(env), options, tuple(mounts))
     items = [replace(item, owner=found.owner) for item in items]
     return replace(found, env_files=tuple(files), items=tuple(items))
-
-
-def _joined(words: Sequence[Word]) -> str:
-    return " ".join(word.text for word in words)
 
 
 def variable(word: Word) -> Iterator[Variable]:

@@ -6,8 +6,9 @@ knows what a key means to sparkgen, by the kind of file.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import dropwhile
 from typing import Any
 
 import yaml
@@ -15,11 +16,13 @@ import yaml
 from generator.adoption.docker import variable
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, End, Ended, Found, Item, Word
-from generator.adoption.scripts import EXPORTS, is_read
+from generator.adoption.scripts import EXPORTS, commands, is_read
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
 from generator.resources import rows
 
+# Words of the shell before a command, among them the label of a case.
+_CONTROL = re.compile(r"if|then|elif|else|fi|while|until|do|done|esac|!|\{|\}|\(|[\w-]+\(\)|\S+\)")
 _ENTRY = re.compile(r"(?m)^[ \t]*([A-Za-z][\w-]*)[ \t]*=[ \t]*((?:.*\\\n)*.*)$")
 _SECTION = re.compile(r"(?m)^\[([A-Za-z0-9-]+)\][ \t]*$")
 _UNKNOWN = "a site file has no key for it"
@@ -71,20 +74,23 @@ def of_variables(text: Text, kind: str) -> Iterator[Item]:
         yield Item(own.name, own.value.text, (own.value,), kind)
 
 
-def of_commands(words: Sequence[Word], lines: Collection[int] = ()) -> Iterator[Item]:
-    """Each command of a script; `lines` are those of variables for a file that it writes."""
-    command: list[Word] = []
-    for word in (*words, Word("\n", "", words[-1].span, True)) if words else ():
-        if not word.breaks:
-            command.append(word)
-        elif command:
-            text = " ".join(own.text for own in command)
-            is_given = command[0].text in EXPORTS or command[0].span.line in lines
-            own = (own.name for word in command if is_given for own in variable(word))
-            names = (*own, *(word.text for word in command))
-            kind = "variable" if any(map(is_read, names)) else "script"
-            yield Item(command[0].text, text, tuple(command), kind)
-            command = []
+def of_commands(words: Sequence[Word], here: Mapping[int, str] = {}) -> Iterator[Item]:
+    """Each command of a script; `here` has the lines of files in it, and what writes them."""
+    functions = {word.text.removesuffix("()") for word in words if word.text.endswith("()")}
+    for command in commands(words):
+        opening = here.get(command[0].span.line)
+        first = command[3 if command[0].text == "case" else 0 :]
+        said = list(dropwhile(lambda word: _CONTROL.fullmatch(word.text), first)) or command
+        text = " ".join(own.text for own in said)
+        is_given = said[0].text in EXPORTS or opening is not None
+        own = (own.name for word in command if is_given for own in variable(word))
+        if any(map(is_read, (*own, *(word.text for word in command)))):
+            yield Item(said[0].text, text, tuple(command), "variable")
+        elif opening is None:
+            kind = "call" if said[0].text in functions else "script"
+            yield Item(said[0].text, text, tuple(command), kind)
+        elif opening:
+            yield Item(opening, text, tuple(command), "heredoc")
 
 
 def of_lines(text: Text) -> Iterator[Item]:

@@ -1,6 +1,7 @@
 """Recognizes and reads files: captures, and the other files that people run clusters with."""
 
 import re
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import PurePath
@@ -291,7 +292,9 @@ class _Reader:
         """Read a file of NAME=VALUE lines: a launcher's, NCCL's, or one that another file reads."""
         is_conf = _is_nccl_conf(one.name, text, len(settings))
         if text.text.startswith("#!"):
-            self._items += items.of_commands(list(shell_words(text, 0, len(text.text), {})))
+            here = [scripts.lines(line, its) for line, its, _ in scripts.files(text, {})]
+            own = list(shell_words(text, 0, len(text.text), {}))
+            self._items += items.of_commands(own, dict(ChainMap(*here)))
         else:
             self._items += items.of_variables(text, "nccl" if is_conf else "env")
         self._env_files[PurePath(one.name).name] = settings
@@ -321,7 +324,7 @@ class _Reader:
         self._add(
             one.node, FoundNode(containers=tuple(found), units={name: start} if start else {})
         )
-        self._items += units.items(text)
+        self._items += items.of_entries(text, "unit")
         self._wanted += [] if found else named
         files = [path for path, _ in named]
         self._said.append(
@@ -332,12 +335,12 @@ class _Reader:
         """Whether it is a script that starts an engine, or sets up what one runs on."""
         words = list(shell_words(text, 0, len(text.text), self._known))
         known = {**self._known, **scripts.assigned(words)}
-        is_read = self._written(one, text, known)
+        is_read, here = self._written(one, text, known)
         if own := _few(scripts.interfaces(text, known), "interfaces"):
             first = replace(one, name="spark1")
             is_read = self._network(first, netplan.merged((i,) for i in own).values())
         found = _few(docker.containers(text, words), _CONTAINERS)
-        found = found or _few(scripts.commands(words), _CONTAINERS)
+        found = found or _few(scripts.serving(words), _CONTAINERS)
         settings = () if found else tuple(scripts.exports(words))
         if settings and any(v.name.startswith("NCCL_") for v in settings):
             found = (Container("settings", env=settings),)
@@ -345,22 +348,25 @@ class _Reader:
             assigned = tuple(v for word in words for v in docker.variable(word))
             self._add(one.node, FoundNode(containers=found, assigned=assigned))
         if is_read or found:
-            here = [v for _, body in scripts.files(text, known) for v in variables(body)]
-            lines = {variable.value.span.line for variable in here}
-            self._items += items.of_commands([*words, *array_words(text)], lines)
+            self._items += items.of_commands([*words, *array_words(text)], here)
         return is_read or bool(found)
 
-    def _written(self, one: Input, text: Text, known: Mapping[str, str]) -> bool:
-        """Whether a script writes a file of a known kind."""
-        is_written, number = False, 0
-        for line, body in _few(scripts.files(text, known), "files"):
-            if re.search(r"nccl\.conf", line):
+    def _written(
+        self, one: Input, text: Text, known: Mapping[str, str]
+    ) -> tuple[bool, dict[int, str]]:
+        """Whether a script has a file of a known kind; its files' lines, with what writes them."""
+        here: dict[int, str] = {}
+        number, is_written = 0, False
+        for line, its, body in _few(scripts.files(text, known), "files"):
+            is_read = re.search(r"nccl\.conf", line) is not None
+            if is_read:
                 self._add(one.node, FoundNode(settings=tuple(variables(body))))
-                is_written = True
-            elif self._structured(replace(one, name=f"spark{number + 1}"), body):
+            elif is_read := self._structured(replace(one, name=f"spark{number + 1}"), body):
                 # The next file of the same kind belongs to the next node.
-                is_written, number = True, number + 1
-        return is_written
+                number += 1
+            is_written = is_written or is_read
+            here |= scripts.lines(line, its, is_read)
+        return is_written, here
 
     def _own_name(self, file: str) -> str:
         """The node that a netplan file belongs to: its name, if a node can have that."""

@@ -40,11 +40,11 @@ _MTU = re.compile(
 )
 
 
-def commands(words: Sequence[Word]) -> Iterator[Container]:
+def serving(words: Sequence[Word]) -> Iterator[Container]:
     """The commands of a script that serve, with what it exports to them."""
     exported: list[Variable] = []
     options: dict[str, Word] = {}
-    for command in _commands(words):
+    for command in commands(words):
         own = [v for word in command for v in variable(word) if is_read(v.name)]
         if command[0].text in EXPORTS:
             exported += own
@@ -66,7 +66,7 @@ def _activated(command: Sequence[Word]) -> Word | None:
 
 def started(words: Sequence[Word]) -> Iterator[Container]:
     """The commands that a unit starts without a container."""
-    for command in _commands(words):
+    for command in commands(words):
         first = command[0]
         if found := re.fullmatch(r"ExecStart=[-@:+!]*(.+)", first.text):
             own = (Word(found[1], first.file, first.span), *command[1:])
@@ -77,7 +77,7 @@ def started(words: Sequence[Word]) -> Iterator[Container]:
 
 def exports(words: Sequence[Word]) -> Iterator[Variable]:
     """The variables that a script exports for NCCL, and for what runs on it."""
-    for command in _commands(words):
+    for command in commands(words):
         # A variable before a command is exported only to that command.
         if len(command) > 1:
             named = (v for word in command for v in variable(word))
@@ -94,8 +94,8 @@ def assigned(words: Sequence[Word]) -> Mapping[str, str]:
     return {name: value for name, value in once.items() if "$" not in value}
 
 
-def files(text: Text, known: Mapping[str, str]) -> Iterator[tuple[str, Text]]:
-    """The files that a script writes, on lines of their own, each with the line that writes it."""
+def files(text: Text, known: Mapping[str, str]) -> Iterator[tuple[str, range, Text]]:
+    """The files that a script writes, each with the line that writes it, and its lines and end."""
     lines = text.text.split("\n")
     ends: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
@@ -110,8 +110,16 @@ def files(text: Text, known: Mapping[str, str]) -> Iterator[tuple[str, Text]]:
         if found and after < len(closing):
             body = "\n".join(lines[number : closing[after]]) + "\n"
             content = body if found[1] else expand(body, known)
-            yield line, Text(text.file, "\n" * number + content)
+            its = range(number, closing[after] + 1)
+            yield line.strip(), its, Text(text.file, "\n" * number + content)
             number = closing[after] + 1
+
+
+def lines(line: str, its: range, is_read: bool = False) -> dict[int, str]:
+    """The lines of a file that a script writes, with what writes it; "" for what was read."""
+    if re.match(r"[^<]*\b(ssh|(ba)?sh)\b", line) and not is_read:
+        return {}
+    return dict.fromkeys(its, "" if is_read else line) | {its[-1]: ""}
 
 
 def interfaces(text: Text, known: Mapping[str, str]) -> Iterator[Interface]:
@@ -135,7 +143,7 @@ def _found(text: Text, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         start += len(line) + 1
 
 
-def _commands(words: Sequence[Word]) -> Iterator[list[Word]]:
+def commands(words: Sequence[Word]) -> Iterator[list[Word]]:
     """The commands of a script, without what ends each."""
     command: list[Word] = []
     for word in words:

@@ -55,8 +55,9 @@ def fill(draft: Draft, command: Command | None) -> None:
             draft.settle("engine", "name")
     draft.ended += [of_table(item) for item in command.outside]
     for word in command.rest:
+        why = "only the running shell knows what it is" if "$" in word.text else _NO_FLAG
         with draft.ending(Item(word.text, word.text, (word,))):
-            draft.lose("only the running shell knows what it is", word)
+            draft.lose(why, word)
     if not any(draft.get("model", key) for key in ("name", "source", "file")):
         draft.need(("model", "name"), "the model, which nothing names", MODEL)
     if command.launcher:
@@ -279,6 +280,7 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
         _without_model(draft, _ONLY_RUNNING, word)
 
 
+_NO_FLAG = "an argument that sparkgen doesn't know"
 _ONLY_RUNNING = "the model's name, which only the running shell knows"
 
 

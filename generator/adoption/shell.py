@@ -10,7 +10,7 @@ _BREAKS = ("&&", "||", ";;", ";", "|", "&")
 _ASSIGNED = re.compile(rf"{NAME}(\+?)=(.*)", re.DOTALL)
 _ARRAY = re.compile(rf"{NAME}\+?=\(")
 _ELEMENTS = re.compile(rf'"?\$\{{{NAME}\[[@*]\]\}}"?')
-_PARAMETER = re.compile(rf"{NAME}(?:(:?[-+?=])(.*))?", re.DOTALL)
+_PARAMETER = re.compile(rf"(?:{NAME}|[1-9])(?:(:?[-+?=])(.*))?", re.DOTALL)
 _MAX_EXPANSION = 4000
 _MAX_DEPTH = 8
 _MAX_VALUE = 8000

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from generator.adoption.docker import variable
-from generator.adoption.found import Container, Item, Variable, Word
+from generator.adoption.found import Container, Variable, Word
 from generator.adoption.items import of_entries
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text
@@ -84,8 +84,3 @@ def quadlet(text: Text) -> Iterator[Container]:
 def _span(text: Text, word: Word) -> tuple[int, int]:
     span = word.span
     return text.offset(span.line, span.column), text.offset(span.end_line, span.end_column)
-
-
-def items(text: Text) -> Iterator[Item]:
-    """All settings of a unit."""
-    return of_entries(text, "unit")
