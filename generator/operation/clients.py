@@ -16,9 +16,7 @@ _LOOPBACK = ("http://127.", "https://127.")
 def told(change: Change, outcome: Outcome) -> Iterator[str]:
     """One sentence for each thing that a client has to change."""
     before, after = change.before, change.after
-    if not before.doors:
-        return
-    yield from _gone(before, after)
+    yield from _addresses(before, after)
     yield from _moved(before, after)
     yield from _keys(before.doors, after.doors)
     known = {"", *(door.trusted for door in before.doors)}
@@ -47,20 +45,47 @@ def _has_litellm(bundle: Desired) -> bool:
     return any(GATEWAY in door.units for door in bundle.doors)
 
 
-def _gone(before: Desired, after: Desired) -> Iterator[str]:
-    """The addresses that nothing answers at any more, and where the same names are answered."""
+def _addresses(before: Desired, after: Desired) -> Iterator[str]:
+    """The addresses that nothing answers at any more, and the names that are answered elsewhere."""
+    was, now = _answered(before), _answered(after)
     urls = {door.url for door in after.doors} | {*_open(after)}
-    answered: dict[str, dict[str, None]] = {}
-    for door in before.doors:
-        answered.setdefault(door.url, {}).update(dict.fromkeys(_names(before, door)))
     sent_on = {door.clear: door.url for door in after.doors}
-    for url, names in answered.items():
+    known: set[str] = set()
+    for url in dict.fromkeys(url for found in was.values() for url in found):
+        names = [name for name, found in was.items() if url in found]
+        moved = [f"{listed(own, 'and')} at {place}" for place, own in _alike(names, now).items()]
         if url in sent_on:
             yield f"requests to {url} are sent on to {sent_on[url]}, which clients should use"
         elif url not in urls and not url.startswith(_LOOPBACK):
-            where = _places(names, after)
-            moved = ", ".join(f"{listed(own, 'and')} at {place}" for place, own in where.items())
-            yield f"nothing answers at {url} any more{f': {moved}' if moved else ''}"
+            yield f"nothing answers at {url} any more{': ' * bool(moved)}{', '.join(moved)}"
+        else:
+            continue
+        known |= {*names}
+    differing = [n for n, found in now.items() if n not in known and found != was.get(n)]
+    for place, names in _alike(differing, now).items():
+        gone = dict.fromkeys(url for n in names for url in was.get(n, ()) if url not in now[n])
+        instead = f", no longer at {listed(list(gone), 'and')}" if gone else ""
+        verb = "is" if len(names) == 1 else "are"
+        yield f"{listed(names, 'and')} {verb} answered at {place} now{instead}"
+
+
+def _answered(bundle: Desired) -> Mapping[str, list[str]]:
+    """The addresses by name; an engine that waits for its turn answers at its own."""
+    found: dict[str, list[str]] = {}
+    for door in bundle.doors:
+        local = f" on {door.node} alone" if door.url.startswith(_LOOPBACK) else ""
+        for name in door.names or [n for g in door.groups for n in bundle.by_group[g].names]:
+            found.setdefault(name, []).append(f"{door.url}{local}")
+    return found
+
+
+def _alike(names: Iterable[str], answered: Mapping[str, Sequence[str]]) -> Mapping[str, list[str]]:
+    """The names that are answered at the same addresses, by these."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if name in answered:
+            found.setdefault(" and ".join(answered[name]), []).append(name)
+    return found
 
 
 def _moved(before: Desired, after: Desired) -> Iterator[str]:
@@ -81,26 +106,15 @@ def _open(bundle: Desired) -> Iterator[str]:
             yield engine.url
 
 
-def _names(bundle: Desired, door: Door) -> Sequence[str]:
-    """The names at a door; those of its engines if they wait for their turn."""
-    return door.names or [n for group in door.groups for n in bundle.by_group[group].names]
-
-
-def _places(names: Iterable[str], after: Desired) -> Mapping[str, list[str]]:
-    """The names by the addresses at which they are answered."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        urls = dict.fromkeys(door.url for door in after.doors if name in _names(after, door))
-        if urls:
-            found.setdefault(" and ".join(urls), []).append(name)
-    return found
-
-
 def _keys(before: Sequence[Door], after: Sequence[Door]) -> Iterator[str]:
     """The addresses whose requests need another key than those for the same names did."""
+    known: dict[str, set[str]] = {}
+    for door in before:
+        for each in (door.url, *door.names):
+            known.setdefault(each, set()).add(door.key)
     for door in after:
-        same = [old for old in before if {*old.names} & {*door.names}]
-        if not same or door.url.startswith(_LOOPBACK) or any(old.key == door.key for old in same):
+        needed = [known[n] for n in door.names if n in known] or [known.get(door.url, {""})]
+        if door.url.startswith(_LOOPBACK) or all(door.key in keys for keys in needed):
             continue
         if door.key == CLIENT_KEY:
             script = f"sudo /opt/sparkgen/proxy.sh add NAME on {door.node} makes one"
@@ -123,3 +137,4 @@ def pages(
         elif new != url:
             now = f": it is at {after[title]}" if title in after else ""
             yield f"nothing answers at {url} any more, where {title} was{now}"
+    yield from (f"{title} is at {url} now" for title, url in after.items() if title not in before)

@@ -176,20 +176,13 @@ def review(site: Site, after: Tree, before: Before) -> Review:
     """Review what it means for a bundle to become `after`, the bundle of `site`."""
     change = change_of(site, after, before)
     names = {was: name for name, was in change.hosts.items()}
-    tree = _under_new_names(before.bundle.tree, names)
-    found = changes(tree, after)
-    plain = _review(site.name, before, change, found)
-    said = [
-        *told(change, plain.outcome),
-        *pages(_pages(tree), _pages(after), change.after.doors),
-    ]
+    plain = _review(site.name, before, change, _under_new_names(before.bundle.tree, names), after)
     return replace(
         plain,
         notes=(*_notes(site, before.site, names), *plain.notes),
         headroom=_headroom(before.site, site),
         bars=_bars(before.site, site),
-        clients=tuple(dict.fromkeys(said)),
-        upgrade=upgrade(before.bundle, before.rebuilt, found),
+        upgrade=upgrade(before.bundle, before.rebuilt, plain.all_files),
     )
 
 
@@ -198,12 +191,14 @@ def removal(before: Before) -> Review:
     tree, nothing = before.bundle.tree, Desired({}, (), (), ())
     old = desired(tree, before.bundle.nodes, ())
     change = Change(old, nothing, {}, (), (), lambda name, need: False)
-    return _review(before.name, before, change, changes(tree, {}))
+    return _review(before.name, before, change, tree, {})
 
 
-def _review(name: str, before: Before, change: Change, found: Sequence[FileChange]) -> Review:
-    """What nodes and people notice of a change."""
-    by_node, rest = _by_node(found, [*change.after.folders, *change.before.folders])
+def _review(name: str, before: Before, change: Change, tree: Tree, after: Tree) -> Review:
+    """What nodes, clients and other people notice of a change."""
+    by_node, rest = _by_node(changes(tree, after), [*change.after.folders, *change.before.folders])
+    found = outcome(change, plan(change))
+    said = [*told(change, found), *pages(_pages(tree), _pages(after), change.after.doors)]
     return Review(
         name=name,
         against=before.title,
@@ -212,7 +207,8 @@ def _review(name: str, before: Before, change: Change, found: Sequence[FileChang
         notes=tuple(_left_over(before)),
         nodes=tuple(_nodes(change, by_node)),
         files=tuple(rest),
-        outcome=outcome(change, plan(change)),
+        outcome=found,
+        clients=tuple(dict.fromkeys(said)),
         served=bool(change.now.serving),
         serves=any(engine.is_active for engine in change.after.engines),
     )
