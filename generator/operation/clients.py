@@ -48,10 +48,10 @@ def _has_litellm(bundle: Desired) -> bool:
 def _addresses(before: Desired, after: Desired) -> Iterator[str]:
     """The addresses that nothing answers at any more, and the names that are answered elsewhere."""
     was, now = _answered(before), _answered(after)
-    urls = {door.url for door in after.doors} | {*_open(after)}
+    urls = {url for found in now.values() for url in found} | {*_open(after)}
     sent_on = {door.clear: door.url for door in after.doors}
     known: set[str] = set()
-    for url in dict.fromkeys(url for found in was.values() for url in found):
+    for url in dict.fromkeys(door.url for door in before.doors):
         names = [name for name, found in was.items() if url in found]
         moved = [f"{listed(own, 'and')} at {place}" for place, own in _alike(names, now).items()]
         if url in sent_on:
@@ -70,11 +70,11 @@ def _addresses(before: Desired, after: Desired) -> Iterator[str]:
 
 
 def _answered(bundle: Desired) -> Mapping[str, list[str]]:
-    """The addresses by name; an engine that waits for its turn answers at its own."""
+    """The addresses by name, without those of engines that wait for their turn."""
     found: dict[str, list[str]] = {}
     for door in bundle.doors:
         local = f" on {door.node} alone" if door.url.startswith(_LOOPBACK) else ""
-        for name in door.names or [n for g in door.groups for n in bundle.by_group[g].names]:
+        for name in door.names:
             found.setdefault(name, []).append(f"{door.url}{local}")
     return found
 
@@ -102,7 +102,7 @@ def _open(bundle: Desired) -> Iterator[str]:
     """The addresses of engines that no firewall closes, whether or not they are for clients."""
     for engine in bundle.engines:
         node = bundle.folders[engine.nodes[0]]
-        if lets_in(node.programs, engine.url.rpartition(":")[2]):
+        if engine.is_active and lets_in(node.programs, engine.url.rpartition(":")[2]):
             yield engine.url
 
 
