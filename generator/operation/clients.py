@@ -28,7 +28,8 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
                 f"clients must trust the authority of {trusted}: operator/certificates.sh root "
                 "prints its certificate"
             )
-    if _has_litellm(before) and after.doors and not _has_litellm(after):
+    has_litellm = [any(GATEWAY in d.units for d in bundle.doors) for bundle in (before, after)]
+    if has_litellm == [True, False] and after.doors:
         yield (
             "nginx answers in place of LiteLLM: other texts of errors, the engine in X-Served-By, "
             "and no translation to an API that an engine does not have"
@@ -39,10 +40,6 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
         now = dict.fromkeys(n for e in new if e and e.is_active for n in e.names)
         instead = f": what did answers to {listed(list(now), 'and')}" if now else ""
         yield f"nobody answers to {name} any more{instead}"
-
-
-def _has_litellm(bundle: Desired) -> bool:
-    return any(GATEWAY in door.units for door in bundle.doors)
 
 
 def _addresses(before: Desired, after: Desired) -> Iterator[str]:
