@@ -48,7 +48,7 @@ def _addresses(before: Desired, after: Desired) -> Iterator[str]:
     urls = {url for found in now.values() for url in found} | {*_open(after)}
     sent_on = {door.clear: door.url for door in after.doors}
     known: set[str] = set()
-    for url in dict.fromkeys(door.url for door in before.doors):
+    for url in dict.fromkeys(door.url for door in before.doors if door.names):
         names = [name for name, found in was.items() if url in found]
         moved = [f"{listed(own, 'and')} at {place}" for place, own in _alike(names, now).items()]
         if url in sent_on:
