@@ -231,7 +231,7 @@ DRIFTS: dict[str, tuple[Callable[[Machine], Machine], list[str]]] = {
     ),
     "another variable of NCCL": (
         with_more("NCCL_PROTO=LL"),
-        ["SG865: spark1: the running engine has NCCL_PROTO=LL, which the bundle has not;"],
+        ["SG865: spark1: the running engine has NCCL_PROTO=LL, which the bundle does not set;"],
     ),
     "image": (
         with_engine(image="registry.lan/vllm-ray:0.20.0"),
@@ -509,7 +509,7 @@ MORE: dict[str, tuple[Path, Callable[[Machine], Machine], str]] = {
     "not restarted": (
         PATH,
         started_long_ago,
-        "SG892: spark1: applied, not restarted: sparkgen-engine runs since before",
+        "SG892: spark1: applied, not restarted: sparkgen-engine was started before",
     ),
     "another process on the GPU": (
         PATH,
@@ -705,7 +705,7 @@ MORE: dict[str, tuple[Path, Callable[[Machine], Machine], str]] = {
     "page not restarted": (
         CHAT,
         with_container("sparkgen-web-ui", started="2020-01-01T00:00:00Z"),
-        "SG892: spark1: applied, not restarted: sparkgen-web-ui runs since before",
+        "SG892: spark1: applied, not restarted: sparkgen-web-ui was started before",
     ),
     "unit of the page stopped": (
         CHAT,

@@ -120,11 +120,14 @@ def test_newer_release_says_that_nothing_is_known_of_it() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "it is not of this version"),
+        ("", "it was written by another version of sparkgen"),
         ("versions\t1.0\nparser\tdotted\n", "it does not say which engine it describes"),
         ("versions\t1.0\nparser\nof\tgrep\t\t\n", "it does not say which engine it describes"),
-        ("versions\t1.0\nvariables\n", "it is not of this version"),
-        ("versions\t1.0 2.0\nparser\nof\tvllm\t\t\n", "it is not of this version"),
+        ("versions\t1.0\nvariables\n", "it was written by another version of sparkgen"),
+        (
+            "versions\t1.0 2.0\nparser\nof\tvllm\t\t\n",
+            "it was written by another version of sparkgen",
+        ),
     ],
 )
 def test_catalog_that_can_not_be_read(text: str, why: str) -> None:

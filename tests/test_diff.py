@@ -215,7 +215,7 @@ def test_node_removed(
     commit(tmp_path)
     site.write_text(site_text(nodes=2))
     found = data(sparkgen, tmp_path, *words)
-    assert todo(found)["spark3"] == "removed: stop the engine, take the files off"
+    assert todo(found)["spark3"] == "removed: stop the engine, remove the files"
     assert order(found) == [
         "copy the folder (operator/deploy.sh --run): spark2 spark1",
         "stop the engine, the head first: spark1 spark2 spark3",

@@ -849,7 +849,7 @@ REFUSED = {
         b"apiVersion: v1\nkind: Pod\nspec: {containers: [{name: vllm}]}\n",
         "it is a manifest of Kubernetes; nothing is known of vllm that serves a model",
     ),
-    "tab.yaml": (b"network:\n\tversion: 2\n", "line 2: a tab where YAML wants spaces"),
+    "tab.yaml": (b"network:\n\tversion: 2\n", "line 2: a tab in the indentation of YAML"),
     "bad.tar.gz": (b"\x1f\x8b\x08\x00broken", "it is cut off"),
 }
 

@@ -184,7 +184,7 @@ def test_an_image_that_the_site_builds_is_locked_by_its_inputs(
     )
     archives = ["spark1.tar.gz", "spark2.tar.gz"]
     assert sparkgen("lock", "lab.yaml", *archives, cwd=lab).err == (
-        "not locked: own:1 on spark1, spark2 is not built of what the site says: run build.sh\n"
+        "not locked: own:1 on spark1, spark2 differs from what the site builds: run build.sh\n"
     )
 
 
@@ -280,8 +280,8 @@ def test_caches_and_images_that_only_the_bundle_names(lab: Path, sparkgen: Comma
 
 
 UNREADABLE = {
-    "it is no YAML of a lock": "- a\n",
-    "it is not of this version": "version: 2\n",
+    "it is not a lock": "- a\n",
+    "it was written by another version of sparkgen": "version: 2\n",
     "'images' is not a list": "version: 1\nimages: {}\n",
     "an entry of 'images' has other keys than image, digest, layers, inputs": (
         "version: 1\nimages:\n  - {image: a, x: b}\n"

@@ -226,7 +226,7 @@ def test_model_and_engine_need_each_other(key: str, other: str) -> None:
     del sections[key]
     (finding,) = read_site("site.yaml", yaml.safe_dump(sections).encode()).findings
     assert (finding.rule, path_text(finding.path)) == ("SG102", other)
-    assert finding.message == f"the key '{key}' is missing beside '{other}'"
+    assert finding.message == f"'{other}' needs the key '{key}', which is missing"
     assert finding.help.endswith(f", or remove '{other}' to keep the network alone")
 
 

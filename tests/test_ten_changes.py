@@ -154,7 +154,7 @@ CHANGES = {
             "cabling.spark3:p0 - rack:3.0: {endpoints: [spark3:p0, rack:3.0]} is gone",
             "engine.parallel.pipeline: 3 -> 2",
         ],
-        both("engine restart") | {"spark3": "removed: stop the engine, take the files off"},
+        both("engine restart") | {"spark3": "removed: stop the engine, remove the files"},
         [
             f"{COPY}{PAIR}",
             "stop the engine, the head first: spark1 spark2 spark3",

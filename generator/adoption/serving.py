@@ -65,7 +65,7 @@ def fill(draft: Draft, command: Command | None) -> None:
     is_whole = not command.rest and not (command.model and command.model.text in ("$@", "$*"))
     if ENGINE_TRAITS[engine].commands.listens_everywhere and not command.entry("host") and is_whole:
         draft.put(("engine", "bind"), "all", command.served)
-        draft.comments["engine", "bind"] = "nobody says: it listens everywhere"
+        draft.comments["engine", "bind"] = "not stated anywhere: it listens on all interfaces"
     if published := command.published:
         draft.put(("engine", "port"), int(published.text), published)
     _published_at(draft, command)

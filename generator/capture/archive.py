@@ -27,7 +27,7 @@ _PATH = r"(?!.*(^|/)\.\.?(/|$))[A-Za-z0-9._@+:-]+(/[A-Za-z0-9._@+:-]+){0,12}"
 _FORBIDDEN = re.compile(r"[^\n\t\x20-\x7e]")
 _HEAD = "# sparkgen capture 1\n"
 
-_ANEW = "take the capture anew: sparkgen capture > capture.sh, and on the node sh capture.sh"
+_ANEW = "capture the node again: sparkgen capture > capture.sh, and on the node sh capture.sh"
 _NOBODY = "it was not written by capture.sh: ask whoever sent it, and do not unpack it"
 
 
@@ -47,7 +47,7 @@ def read(name: str, raw: bytes) -> Capture:
         texts[path] = _text(member, data)
     _refuse_many(texts)
     if len(nodes) != 1 or not re.fullmatch(_NODE, node := nodes.pop()):
-        raise CaptureError("it is not of one node", _NOBODY)
+        raise CaptureError("its files are not those of one node", _NOBODY)
     if not texts.get("capture.txt", "").startswith(_HEAD):
         raise CaptureError("it has no capture.txt of this version", _ANEW)
     return Capture(node, name, texts)
@@ -73,7 +73,7 @@ def _unpacked(raw: bytes) -> bytes:
     if not unpacker.eof:
         raise CaptureError("it is cut off", _ANEW)
     if unpacker.unused_data:
-        raise CaptureError("there is more behind its end", _NOBODY)
+        raise CaptureError("there is data after its end", _NOBODY)
     return data
 
 

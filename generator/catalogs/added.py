@@ -63,7 +63,7 @@ def read(text: str) -> AddedCatalog:
         (version,) = covered(found[1] if found else "", text)
         tuple(parse(found[1] if found else "", version, text).flags())
     except (LookupError, ValueError):
-        raise CatalogError("it is not of this version") from None
+        raise CatalogError("it was written by another version of sparkgen") from None
     if not found or found[1] not in names():
         raise CatalogError("it does not say which engine it describes")
     return AddedCatalog(found[1], version, found[2], found[3], text)

@@ -106,11 +106,11 @@ def _values(
             yield seen.remark("SG865", message, advice, path)
     for name in sorted(there):
         if name.startswith("NCCL_") and name not in wanted and name != "NCCL_VERSION":
-            message = f"{where} has {name}={there[name]}, which the bundle has not"
+            message = f"{where} has {name}={there[name]}, which the bundle does not set"
             yield seen.remark("SG865", message, advice, path)
 
 
-_RESTART = "install the bundle and restart the engine, or take it over into engine.env"
+_RESTART = "install the bundle and restart the engine, or write it under engine.env"
 
 
 def _restart(part: Part, seen: Seen) -> str:

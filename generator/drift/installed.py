@@ -41,7 +41,7 @@ def restarts(unit: str, seen: Seen, started: str, read: Iterable[str]) -> Iterat
     since, there = _seconds(started), seen.installed
     late = [f"/{p}" for p in read if p in there and there[p].changed > since > 0]
     if late:
-        message = f"applied, not restarted: {unit} runs since before {listed(late, 'and')}"
+        message = f"applied, not restarted: {unit} was started before {listed(late, 'and')}"
         yield seen.remark("SG892", message, f"systemctl restart {unit}", _STATES)
 
 

@@ -47,7 +47,7 @@ def _in_place_of(
     part = next(p for p in site.groups if f"{p.unit}.service" == unit)
     if part.is_active:
         message = f"{instead} runs in place of {unit}, which the site names"
-        advice = f"operator/switch.sh {part.group}, or write another one as 'active'"
+        advice = f"operator/switch.sh {part.group}, or write another group as 'active'"
         yield seen.remark("SG866", message, advice, _PATH)
     if known.get(unit, {}).get("UnitFileState") == "enabled":
         message = f"{unit} starts at boot, and {instead} runs in its place"
@@ -57,7 +57,7 @@ def _in_place_of(
 def _as_written(seen: Seen, name: str, properties: Mapping[str, str]) -> Iterator[Remark]:
     """Whether systemd has read a unit's file, and nothing else."""
     if more := properties.get("DropInPaths"):
-        advice = "take over what it says, or remove it"
+        advice = "add its settings to the site, or delete it"
         yield seen.remark("SG891", f"{name} is changed by {more}", advice, _PATH)
     if properties.get("NeedDaemonReload") == "yes":
         message = f"applied, not restarted: systemd has not read {name} again"

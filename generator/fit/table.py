@@ -33,16 +33,16 @@ _NEWER = (
     "MemTotal says as 'visible_gib' of each node"
 )
 _MAY = (
-    "published starts had from {less:.1f} GiB less to {doubt:.1f} GiB more than computed: start "
-    "it, and give what it prints to 'sparkgen fit --measured'"
+    "published starts took from {less:.1f} GiB less to {doubt:.1f} GiB more than computed: start "
+    "it and pass its log to 'sparkgen fit --measured'"
 )
 _OWN = (
-    "{reserve:.1f} GiB of reserve are those of a release, and what this build needs is not known: "
-    "start it, and give what it prints to 'sparkgen fit --measured'"
+    "the reserve of {reserve:.1f} GiB is that of a release, and this build may need another: "
+    "start it and pass its log to 'sparkgen fit --measured'"
 )
 _EXCESS = (
-    "{excess:.1f} GiB of the reserve are what others' starts of this model held beyond what is "
-    "computed: compare yours with 'sparkgen fit --measured'"
+    "the reserve has {excess:.1f} GiB more than computed, as others' starts of this model did: "
+    "compare yours with 'sparkgen fit --measured'"
 )
 _PHRASES: Mapping[str, str] = {
     "fits newer": "fits newer releases of DGX OS alone",

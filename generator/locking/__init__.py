@@ -39,7 +39,7 @@ def lock_of(
         others = [node for node, image in found.items() if image.inputs != builds.get(name, "")]
         if name in builds and others:
             on = ", ".join(others)
-            missing.append(f"{name} on {on} is not built of what the site says: run build.sh")
+            missing.append(f"{name} on {on} differs from what the site builds: run build.sh")
         elif len({(image.digest or image.layers) for image in found.values()}) > 1:
             different.append(_differing(name, {n: _short(i) for n, i in found.items()}))
         elif found:
@@ -120,7 +120,7 @@ def stale(lock: Lock, wanted: Lock) -> Iterator[str]:
     for image in wanted.images:
         known = lock.image(image.image)
         if known and known.inputs != image.inputs:
-            yield f"{image.image}: built of something else now: run build.sh, and lock it"
+            yield f"{image.image}: the site builds another one now: run build.sh, and lock it"
     sums = {file.file: file.sha256 for file in wanted.files}
     for file in lock.files:
         if sums.get(file.file, file.sha256) != file.sha256:

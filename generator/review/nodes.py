@@ -62,7 +62,7 @@ class NodeReview:
         if self.state == "new":
             return f"new: install all{', start the engine' if self.engine else ''}"
         if self.state == "removed":
-            return f"removed: {'stop the engine, ' if self.engine else ''}take the files off"
+            return f"removed: {'stop the engine, ' if self.engine else ''}remove the files"
         before = f"called {self.was} until now: " if self.state == "renamed" else ""
         return before + self._done
 

@@ -21,7 +21,7 @@ def access_without_a_proxy(
     if access != Access() and PROXY not in services:
         name = PROXY if takes_proxy else GATEWAY
         yield Fault(
-            "nothing here can be encrypted: clients reach the engine itself",
+            "'access' encrypts nothing here: clients connect to the engine directly",
             ("access",),
             f"write '{name}: true' in services, or remove 'access'",
             at_key=True,

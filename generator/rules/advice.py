@@ -32,11 +32,11 @@ def missing_advised_flags(model: DeclaredModel, engine: DeclaredEngine) -> Itera
         written = [f"'{name}: {scalar(value)}'" for name, value in missing.items()]
         one = len(written) == 1
         yield Fault(
-            f"{listed(map(repr, missing), 'and')} {'is' if one else 'are'} advised for the model, "
-            "and not set",
+            f"{listed(map(repr, missing), 'and')} {'is' if one else 'are'} recommended for this "
+            "model, and not set",
             model.path,
             f"write {listed(written, 'and')} under 'args' of 'engine', or leave "
-            f"{'it' if one else 'them'} out if everything works without",
+            f"{'it' if one else 'them'} out if requests work without",
             proposals=(_written(engine, missing),),
             # Whether to run the publisher's code is for a person to decide.
             unsafe=True,

@@ -290,7 +290,7 @@ def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterato
     count, in_groups = len(joined), "groups" in document.data
     if kind.groups_alone and topology.is_stated and "engine" in document.data and not in_groups:
         yield Fault(
-            f"'{topology.kind}' is for groups of nodes, and there are none",
+            f"'{topology.kind}' needs groups, and the site has none",
             ("topology", "kind"),
             f"write {listed(repr(f'kind: {name}') for name in likely(count))}, or 'groups'",
         )
@@ -301,7 +301,7 @@ def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterato
         return
     fitting = [*likely(count), *([PAIRS] if in_groups and count > 2 else [])] if count else [SINGLE]
     yield Fault(
-        f"'{topology.kind}' is for {_count(kind.fewest, kind.most)}, and there {_are(count)}"
+        f"'{topology.kind}' needs {_count(kind.fewest, kind.most)}, and there {_are(count)}"
         f"{' that cables join' if in_groups else ''}",
         ("topology", "kind") if topology.is_stated else ("cabling",),
         f"write {listed(repr(f'kind: {name}') for name in fitting)}",
@@ -456,7 +456,7 @@ def _apart(kind: TopologyKind, names: Sequence[str], cabling: Cabling) -> Iterat
     if closed := kind.closed_subset(names, joined):
         others = [name for name in names if name not in closed]
         yield Fault(
-            f"the cables join {listed(closed, 'and')} in a ring without {listed(others, 'and')}",
+            f"the cables close a ring of {listed(closed, 'and')}, without {listed(others, 'and')}",
             ("cabling",),
             "cable all nodes in one ring: each one to the next, and the last one to the first",
             at_key=True,
@@ -499,7 +499,7 @@ def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
     (node,) = {end.name for end in first.endpoints} & {end.name for end in second.endpoints}
     a, b = first.endpoints
     yield Fault(
-        f"the cable from {a} to {b} joins two ports {a.port}",
+        f"the cable from {a} to {b} joins {a.port} to {b.port}, not p0 to p1",
         (*first.path, "endpoints"),
         f"swap {node}:p0 and {node}:p1: each cable goes from p0 of a node to p1 of the next",
         related=(Related(f"{node}'s other cable", (*second.path, "endpoints")),),
@@ -543,9 +543,9 @@ def redundant_second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fau
         known = first.setdefault(frozenset(_joined(cable)), cable)
         if known is not cable:
             yield Fault(
-                "a second cable between two nodes brings no speed",
+                "a second cable between two nodes makes them no faster",
                 (*cable.path, "endpoints"),
-                "remove it: one cable carries all that a node's PCIe links do"
+                "remove it: one cable is as fast as a node's PCIe links"
                 f"{_CROSSED if _is_crossed(cable) else ''}",
                 related=(Related("the first cable", (*known.path, "endpoints")),),
                 proposals=removal(cable.path),
@@ -565,7 +565,7 @@ def copper_too_long(cabling: Cabling) -> Iterator[Fault]:
     for cable in cabling:
         if cable.kind == "dac" and cable.length_m and cable.length_m > DAC_REACH_M:
             yield Fault(
-                f"a DAC of {cable.length_m:g} m; copper reaches {DAC_REACH_M:g} m",
+                f"a copper cable of {cable.length_m:g} m is too long: DACs reach {DAC_REACH_M:g} m",
                 (*cable.path, "length_m"),
                 "use a shorter one, or write 'kind: aoc' if it is optical",
             )
@@ -589,10 +589,10 @@ def another_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterat
                 continue
             near = all_nearest(end.name, [usual])
             yield Fault(
-                f"{end} is another switch than {usual}, where {port} of another node ends",
+                f"{end} is on another switch than {port} of another node, which is on {usual}",
                 end.path,
                 did_you_mean(end.name, [usual])
-                or "cable a port number to one switch, or waive this if the switches are joined",
+                or f"cable {port} of all nodes to one switch, or waive this if they are linked",
                 related=(Related("the other one", first.path),),
                 proposals=replacements(end.path, [f"{name}:{end.port}" for name in near]),
             )

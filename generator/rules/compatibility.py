@@ -39,9 +39,9 @@ def extended_context(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
         yarn = known.max_context_yarn if known else None
         made = f", or {yarn} with YaRN" if yarn else ""
         yield Fault(
-            f"a context of {context} tokens, and the model was made for {longest}{made}",
+            f"a context of {context} tokens is longer than the model's {longest}{made}",
             ("model", "context_length"),
-            f"write {longest} or less, unless long prompts are what it is for",
+            f"write {longest} or less, unless you need long prompts",
         )
 
 
@@ -85,10 +85,10 @@ def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault
         others = [f"write 'name: {name}'" for name in _int4(model)][:1]
         ways = [f"write {marlin}", *others]
         yield Fault(
-            "some models in NVFP4 answered garbage on a GB10 with vLLM before 0.20, and others did "
-            f"not: this is {engine.version}",
+            f"vLLM {engine.version} may give garbage answers with this model: before 0.20, some "
+            "models in NVFP4 did on a GB10",
             model.path,
-            f"read its answers before it serves; where they are wrong, {listed(ways)}",
+            f"check some answers first; if they are wrong, {listed(ways)}",
         )
 
 
@@ -112,7 +112,7 @@ def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fau
         stages = stages_of(given.value)
         if stages and max(stages) - min(stages) > 1:
             yield Fault(
-                f"the largest stage has {max(stages)} layers and the smallest {min(stages)}",
+                f"stages are uneven: the largest has {max(stages)} layers, one has {min(stages)}",
                 given.path,
                 "'sparkgen fit' shows what each node holds",
             )
@@ -127,7 +127,7 @@ def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Ite
         stages = stages_of(given.value) or ()
         if len(stages) != count or (layers and sum(stages) != layers):
             yield Fault(
-                f"{given.name} is not a number of layers for each of {_counted(count, 'stage')}"
+                f"{given.name} must give a number of layers for each of {_counted(count, 'stage')}"
                 + (f", {layers} in all" if layers else ""),
                 given.path,
                 "remove it: the engine splits layers evenly",
@@ -163,7 +163,7 @@ def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
             f"the model's gated delta layers are slow on a GB10 with {engine.name} "
             f"{engine.version}: it has no kernels for them",
             ("engine", "version"),
-            f"take {engine.name} {later} or later",
+            f"use {engine.name} {later} or later",
         )
 
 
@@ -179,9 +179,9 @@ def split_scale_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
     shards = sizes.tensor * (sizes.data if ENGINE_TRAITS[engine.name].shares_experts else 1)
     if inside and hidden and shards > 1 and not _loads(engine, inside, shards, hidden):
         yield Fault(
-            f"experts of {inside} columns in {shards} slices cut through FP8 scales of {_BLOCK}",
+            f"{inside} columns of an FP8 expert do not split {shards} ways in blocks of {_BLOCK}",
             ("engine", "parallel"),
-            "write 'expert: true', which spreads whole experts, or another tensor size",
+            "write 'expert: true', which keeps experts whole, or another tensor size",
             proposals=((Replace(("engine", "parallel", "expert"), True),),),
         )
 
@@ -215,8 +215,8 @@ def tuned_at_each_start(engine: DeclaredEngine) -> Iterator[Fault]:
     until = traits.tuned_by_one and ".".join(map(str, traits.tuned_by_one[1]))
     if traits.tunes_anew(engine.version, engine.parallel.ranks) and not off:
         yield Fault(
-            f"{traits.title} {engine.version} keeps FlashInfer's tuning on rank 0 alone, so each "
-            "start tunes again, minutes long",
+            f"every start takes minutes longer: {traits.title} {engine.version} keeps "
+            "FlashInfer's tuning on rank 0 alone and repeats it",
             ("engine", "version"),
-            f"take {traits.title} {until} or later, which keeps it",
+            f"use {traits.title} {until} or later, which keeps it",
         )

@@ -16,7 +16,7 @@ def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
     if limit != -1 and fabric.cables:
         path = ("engine", "container", "ulimits", "memlock")
         yield Fault(
-            f"a limit of {limit} bytes is less memory than RDMA pins, and NCCL would fail",
+            f"NCCL would fail: RDMA pins more memory than {limit} bytes",
             path,
             "remove it: sparkgen sets none",
             proposals=removal(path),
@@ -31,7 +31,7 @@ def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) 
     for key, gib in bounds.items():
         if gib and gib > least.memory_gb:
             yield Fault(
-                f"{gib} GiB are more than the {least.memory_gb} GB of {least.name}",
+                f"a limit of {gib} GiB is more than the {least.memory_gb} GB of {least.name}",
                 ("engine", "container", key),
                 "write less, or remove it",
                 nodes=(least.name,),
@@ -49,9 +49,9 @@ def container_limits_under_slurm(engine: DeclaredEngine) -> Iterator[Fault]:
     for key in (key for key, value in given.items() if value):
         path = ("engine", "container", key)
         yield Fault(
-            f"'{key}' does not reach a container that pyxis starts",
+            f"'{key}' has no effect on a container that pyxis starts",
             path,
-            "remove it, and bound the job in slurm.conf",
+            "remove it, and set the limit in slurm.conf",
             at_key=True,
             proposals=removal(path),
         )

@@ -130,7 +130,7 @@ def image_perhaps_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
     known = catalogs.image(engine.image)
     if engine.launcher == "ray" and known and known.ray is None:
         yield Fault(
-            "it is not known whether the image has Ray inside",
+            "sparkgen does not know whether the image contains Ray",
             ("engine", "image"),
             "write 'launcher: native', which needs none, or look into the image and say so in a "
             "waiver",
@@ -180,10 +180,10 @@ def unused_port(engine: DeclaredEngine) -> Iterator[Fault]:
     if names:
         several = "s" if len(names) > 1 else ""
         yield Fault(
-            f"nothing here opens the port{several} {listed(map(repr, names))}",
+            f"no program here uses the port{several} {listed(map(repr, names))}",
             ("engine", "ports", names[0]),
             did_you_mean(names[0], known)
-            or (f"'{launcher}' opens {listed(known, 'and')}" if known else "remove it"),
+            or (f"'{launcher}' uses {listed(known, 'and')}" if known else "remove it"),
             at_key=True,
             proposals=removal(*(("engine", "ports", name) for name in names))
             if not known
@@ -210,10 +210,10 @@ def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Ite
         tag = name.rsplit("/", 1)[-1].partition(":")[2]
         is_mutable = tag in MUTABLE_TAGS or "latest" in tag or "nightly" in tag
         if is_mutable and not digest and not re.search(_COMMIT, tag):
-            untagged = "an image without a tag is 'latest', which moves"
+            untagged = "an image without a tag is 'latest', which can change at any time"
             pinned = f"{name.removesuffix(f':{tag}')}@sha256:..."
             yield Fault(
-                f"the tag '{tag}' moves" if tag else untagged,
+                f"the tag '{tag}' can name another image at any time" if tag else untagged,
                 path,
                 f"write a fixed tag or, better, a digest: {pinned}",
             )
@@ -229,9 +229,9 @@ def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
         plain = re.sub(r"(^|(?<=\.))0+(?=[0-9])", "", text)
         if plain != text:
             yield Fault(
-                f"no release of {ENGINE_TRAITS[engine.name].title} is written '{text}'",
+                f"'{text}' is not how {ENGINE_TRAITS[engine.name].title} numbers its releases",
                 ("engine", place),
-                f"write {plain}, or the number that is meant",
+                f"write {plain}, or another version",
             )
     yield from dots
     tag = engine.image.rpartition(":")[2]

@@ -34,14 +34,14 @@ def ring_needs_nccl(engine: DeclaredEngine, fabric: Fabric, topology: Topology) 
         if TOPOLOGIES[topology.kind].reaches_all:
             return
         yield Fault(
-            f"this cabling needs NCCL {ROUTED_FROM}, and 'engine' does not say what the image has",
+            f"this cabling needs NCCL {ROUTED_FROM} or later, and the image's NCCL is unknown",
             ("engine",),
-            "write 'nccl: VERSION', as ncclGetVersion of the image's libnccl.so.2 says it",
+            "write 'nccl: VERSION', which ncclGetVersion of the image's libnccl.so.2 returns",
             at_key=True,
         )
     elif release(engine.nccl) < release(ROUTED_FROM):
         yield Fault(
-            f"NCCL {engine.nccl} can't tell the ports of this cabling apart",
+            f"NCCL {engine.nccl} fails on this cabling: it can't tell the ports apart",
             ("engine", "nccl"),
             f"use an image with NCCL {ROUTED_FROM}, the first that can, or newer",
         )
@@ -89,9 +89,9 @@ def overridden_variable(
         if node:
             own = f": on {node.name} it would be {value}" if value else ""
             yield Fault(
-                f"{name} is derived{own}",
+                f"sparkgen sets {name} itself{own}",
                 variable.path,
-                "remove it, unless you know better",
+                "remove it, unless you want another value",
                 nodes=(node.name,) if own else (),
             )
 
@@ -134,9 +134,9 @@ def nonexistent_devices(engine: DeclaredEngine) -> Iterator[Fault]:
         value = variable.value
         if value != "0" and re.match(r"[-0-9]|(none|void)$", value):
             yield Fault(
-                f"'{variable.name}: {value}', and a node has one GPU, device 0",
+                f"'{variable.name}: {value}' is wrong: a node has one GPU, device 0",
                 variable.path,
-                "remove it: each node's engine sees that one",
+                "remove it: the engine finds the GPU by itself",
                 proposals=removal(variable.path),
             )
 
@@ -202,9 +202,9 @@ def comment_in_a_value(engine: DeclaredEngine, document: Document) -> Iterator[F
         path, value, meant = variable.path, variable.value, before_comment(variable.value)
         if meant != value and meant and " " not in meant and not _is_quoted(document, path):
             yield Fault(
-                f"'{value}' ends in what looks like a comment",
+                f"'{value}' seems to end in a comment, which is part of the value",
                 path,
-                f"write {meant}, and a space and '#' before the comment; or quotes around all",
+                f"write {meant}, and the comment after a space and '#'; or quote the value",
                 proposals=replacements(path, [int(meant) if meant.isdigit() else meant]),
             )
 

@@ -54,7 +54,7 @@ def entry_without_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
     for file in engine.files:
         if not file.source and not file.path:
             yield Fault(
-                "neither 'source' nor 'path' says which file this is",
+                "the entry names no file: it has neither 'source' nor 'path'",
                 _path(file),
                 "write 'source:' and a path beside the site file, or 'path:' and one on the nodes",
             )
@@ -189,7 +189,7 @@ def not_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
         for key, place in (("path", file.path), ("target", file.target)):
             if place and _within(place, _NO_FILES):
                 yield Fault(
-                    f"{place} is not a file, and is not mounted as one",
+                    f"{place} can't be mounted: it is neither a regular file nor a folder",
                     _path(file, key),
                     "write it under 'devices' of 'engine.container'"
                     if place.startswith("/dev/")
@@ -236,7 +236,7 @@ def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
         if is_relative_file(name, text):
             source = text.removeprefix("./").removeprefix("~/")
             yield Fault(
-                f"'{text}' is neither a full path nor a file of the container",
+                f"the engine won't find '{text}': it is not an absolute path",
                 key,
                 f"write '{FILES}/{source.removeprefix('files/')}', and the file under 'files'",
                 proposals=_carry(engine, key, source),
@@ -367,7 +367,7 @@ def _within(path: str, folders: Sequence[str]) -> str:
 def _uncovered(named: _Named, engine: DeclaredEngine, missing: Sequence[str]) -> Fault:
     where = f" on {listed(missing, 'and')}" if missing else ""
     return Fault(
-        f"{named.path} is not in the container{where}: only the image, the model and 'files' are",
+        f"the container{where} has the image, the model and 'files', but no {named.path}",
         named.key,
         "remove 'nodes' from its entry, or name them all"
         if missing

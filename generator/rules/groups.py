@@ -150,20 +150,20 @@ def unreported_layout(
     where = f"on a {topology.kind} of {len(nodes)}"
     if not traits.rings_reported:
         yield Fault(
-            f"nobody has reported {traits.title} {where}", ("engine", "name"), _ONCE_IT_RUNS
+            f"{traits.title} is not reported to work {where}", ("engine", "name"), _ONCE_IT_RUNS
         )
     elif engine.parallel.tensor < len(nodes):
         tensor = {"tensor": len(nodes)}
-        in_use = f"'{splits.shown(tensor)}' is what others run; "
+        in_use = f"'{splits.shown(tensor)}' is what others use; "
         yield Fault(
-            f"nobody has reported this layout {where}",
+            f"this layout is not reported to work {where}",
             ("engine", "parallel"),
             (in_use if tensor in _whole_splits(len(nodes), model) else "") + _ONCE_IT_RUNS,
             at_key=True,
         )
 
 
-_ONCE_IT_RUNS = "waive this once it runs, and tell others"
+_ONCE_IT_RUNS = "try it, and waive this if it works"
 
 
 @rule("SG223", unless="SG602")
@@ -173,7 +173,7 @@ def ray_on_a_long_ring(
     """On a ring of four or more, the ranks are not started by Ray."""
     if engine.launcher == "ray" and _has_strangers(nodes, fabric, topology):
         yield Fault(
-            f"Ray numbers ranks in any order; on a {topology.kind} they have to follow the cables",
+            f"on a {topology.kind} ranks must follow the cables, and Ray numbers them in any order",
             ("engine", "launcher"),
             "write 'launcher: native'",
             proposals=replacements(("engine", "launcher"), ["native"]),
@@ -191,7 +191,7 @@ def all_to_all_on_a_long_ring(
         value, place = engine.settings.word(flag), engine.settings.path(flag)
         if value and value not in keeps:
             yield Fault(
-                f"with '{flag}: {value}', each rank sends to all others, but no cables join them",
+                f"'{flag}: {value}' makes each rank send to all others, and not all are cabled",
                 place,
                 f"write {listed(keeps)}, or remove it",
                 proposals=replacements(place, keeps) + removal(place),

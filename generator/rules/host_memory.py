@@ -66,9 +66,9 @@ class _Left:
         if allowed > 0:
             less = f"let '{most.name}' take {allowed} GiB or less, or {less}"
         yield Fault(
-            f"beside the engine's share, {self.free - self.after(named):.1f} GiB of {self.node} "
-            f"are for {names} {when}, which leaves the system {max(left, 0.0):.1f}, and it needs "
-            f"{LEAST_GIB:.0f}",
+            f"{self.node} has too little memory {when}: {self.free - self.after(named):.1f} GiB "
+            f"for {names} outside the engine's share leave {max(left, 0.0):.1f} GiB to the system, "
+            f"and it needs {LEAST_GIB:.0f}",
             most.path,
             less,
             nodes=(self.node,),

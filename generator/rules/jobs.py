@@ -100,9 +100,9 @@ def launcher_in_a_command(jobs: Jobs) -> Iterator[Fault]:
         program = job.command[0].rpartition("/")[2]
         if program in _LAUNCHERS or job.command[1:3] == ("-m", "torch.distributed.run"):
             yield Fault(
-                f"'{program}' would start ranks within each rank; 'launcher' does that",
+                f"'{program}' would start more ranks within each rank, which 'launcher' starts",
                 (*job.path, "command"),
-                "begin with the program that each rank runs",
+                "begin 'command' with the program that each rank runs",
             )
 
 
@@ -138,7 +138,7 @@ def override_of_a_job(jobs: Jobs) -> Iterator[Fault]:
             if name in ORIGINS or name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT"):
                 path = (*job.path, "env", name)
                 yield Fault(
-                    f"{name} is derived for each node", path, "remove it", proposals=removal(path)
+                    f"sparkgen sets {name} itself", path, "remove it", proposals=removal(path)
                 )
 
 

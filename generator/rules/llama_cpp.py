@@ -25,7 +25,7 @@ def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
         yield from _file(model)
     elif model.file:
         yield Fault(
-            "only llama.cpp reads a GGUF file",
+            "'file' names a GGUF file, which only llama.cpp can load",
             ("model", "file"),
             "remove it, or write 'name: llama.cpp' under 'engine'",
             at_key=True,
@@ -41,14 +41,14 @@ def _file(model: DeclaredModel) -> Iterator[Fault]:
         yield Fault(
             "llama.cpp needs the model as a GGUF file",
             ("model",),
-            "write 'file: /srv/models/NAME.gguf' in it, the path on the head",
+            "write 'file: /srv/models/NAME.gguf' under 'model', with its path on the head",
             at_key=True,
         )
     elif is_no_part(model.file):
         yield Fault(
-            "llama.cpp finds no parts by this name",
+            "llama.cpp can't find the model's parts: they have other names than it expects",
             ("model", "file"),
-            "write 'NAME-00001-of-N.gguf', both numbers with five figures, as the files are called",
+            "name the files NAME-00001-of-0000N.gguf and so on, and write the first one",
         )
     elif (number := part(model.file)) and number != 1:
         first = model.file.replace(f"-{number:05}-of-", "-00001-of-")

@@ -14,7 +14,7 @@ _IMAGE = ("engine", "image")
 
 def unreadable(why: str, name: str) -> Finding:
     """The finding for a lock that can't be read."""
-    advice = "run sparkgen lock again, or take the file away"
+    advice = "run 'sparkgen lock' again, or delete the file"
     return Finding("SG850", Severity.ERROR, f"the lock {name} can't be used: {why}", help=advice)
 
 

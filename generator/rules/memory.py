@@ -44,7 +44,7 @@ def does_not_fit(
         f"the model does not fit: {_sum(fit)}",
         model.path,
         (
-            f"what fits: {listed(change.words for change in changes)}"
+            f"use {listed(change.words for change in changes)}"
             if changes
             else "no setting, known checkpoint or split over up to 8 nodes makes it fit well"
         ),
@@ -65,17 +65,17 @@ def may_not_fit(
     from generator.fit.alternatives import nearest_changes
 
     less = (
-        "how much of the reserve this build needs is not known"
+        "sparkgen does not know how much memory this build needs beside weights and cache"
         if fit.is_own_build
         else (
-            f"published starts had from {worst.less_gib:.1f} GiB less to {worst.doubt_gib:.1f} GiB "
-            "more than computed"
+            f"published starts took from {worst.less_gib:.1f} GiB less to {worst.doubt_gib:.1f} "
+            "GiB more than computed"
         )
     )
     if fit.excess_gib and not fit.is_own_build:
         less = (
-            f"{fit.excess_gib:.1f} GiB of the reserve are what others' starts of it held beyond "
-            f"what is computed, and {less}"
+            f"the reserve has {fit.excess_gib:.1f} GiB more than computed, as others' starts of "
+            f"this model did, and {less}"
         )
     path, lack = model.path, _sum(fit)
     if fit.is_pinned:
@@ -84,11 +84,11 @@ def may_not_fit(
         changes = []
     else:
         changes = nearest_changes(nodes, model, engine, fit)
-        sure = f", or be sure with {listed(change.words for change in changes)}" if changes else ""
+        sure = f"; to be sure, use {listed(change.words for change in changes)}" if changes else ""
     yield Fault(
         f"the model may not fit: {lack}; {less}",
         path,
-        f"start it, and give what it prints to 'sparkgen fit SITE --measured LOG'{sure}",
+        f"start it and pass its log to 'sparkgen fit SITE --measured LOG'{sure}",
         proposals=_proposals(changes),
         unsafe=True,
         nodes=() if fit.is_pinned else (worst.node,),
@@ -108,9 +108,9 @@ def fits_shorter(
     changes = nearest_changes(nodes, model, engine, fit)
     full = f"; for requests of full length, {listed(each.words for each in changes)}"
     yield Fault(
-        f"the KV cache has room for about {fit.one_context} tokens on {fit.worst.node}, and a "
-        f"sequence may have {fit.context}: {ENGINE_TRAITS[engine.name].title} starts, and rejects "
-        "longer requests",
+        f"{ENGINE_TRAITS[engine.name].title} starts, but rejects requests of more than about "
+        f"{fit.one_context} tokens: the KV cache on {fit.worst.node} has no room for the "
+        f"{fit.context} that a sequence may have",
         path,
         f"write 'context_length: {fit.one_context}' or less{full if changes else ''}",
         nodes=(fit.worst.node,),
@@ -130,10 +130,10 @@ def fits_newer_releases(
             lack = _too_much(worst)
         unmeasured = next(node for node in nodes if not node.measured)
         yield Fault(
-            "the model fits in the memory that newer releases of DGX OS show, and may not in "
-            f"{worst.visible_gib} GiB: {lack}",
+            f"the model may not fit in {worst.visible_gib} GiB, and does in the memory that newer "
+            f"releases of DGX OS show: {lack}",
             (*unmeasured.path, "visible_gib"),
-            "write what MemTotal of /proc/meminfo says as 'visible_gib' of each node, in GiB",
+            "write 'visible_gib: GIB' at each node, the MemTotal of its /proc/meminfo",
             nodes=() if fit.is_pinned else (worst.node,),
         )
 
@@ -164,9 +164,9 @@ def _too_much(node: NodeMemory) -> str:
     """What a KV cache of a fixed size, everything besides it and the system need on a node."""
     held = _held(node) + node.beside_gib
     return (
-        f"a KV cache of {node.kv_room_gib:.1f} GiB, {held:.1f} besides it and the "
-        f"{_LEAST_GIB:.0f} without which the system freezes are "
-        f"{node.kv_room_gib + held + _LEAST_GIB:.1f} GiB of {node.visible_gib:.1f}"
+        f"a KV cache of {node.kv_room_gib:.1f} GiB, {held:.1f} for all else and {_LEAST_GIB:.0f} "
+        f"for the system add up to {node.kv_room_gib + held + _LEAST_GIB:.1f} GiB, and the node "
+        f"has {node.visible_gib:.1f}"
     )
 
 
@@ -195,7 +195,7 @@ def _less(model: DeclaredModel, node: NodeMemory) -> str:
     """The largest KV cache that leaves the system of a node what it should have."""
     most = int(node.visible_gib - _SYSTEM_GIB - node.beside_gib - _held(node))
     unit = "" if model.kv_cache_memory else "G"
-    return f"leave it out, or write at most {most}{unit}" if most > 0 else "leave it out"
+    return f"remove it, or write at most {most}{unit}" if most > 0 else "remove it"
 
 
 def _fixed_cache(
@@ -237,7 +237,7 @@ def invalid_calibration(calibration: Calibration) -> Iterator[Fault]:
         yield Fault(
             calibration.fault,
             ("fit", "calibration"),
-            "write what 'sparkgen fit SITE --measured LOG' prints into it",
+            "put what 'sparkgen fit SITE --measured LOG' prints into the file",
         )
 
 
@@ -303,7 +303,7 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
     """The engine does not take so much memory that the system can't run."""
     if engine.memory_utilization >= REFUSED:
         yield Fault(
-            f"{engine.memory_utilization} of the memory is more than a node has free at a start",
+            f"{engine.memory_utilization} of the memory is more than is free at an engine's start",
             _UTILIZATION,
             f"write {WARNED} or less",
             proposals=((Replace(_UTILIZATION, WARNED),),),
@@ -316,7 +316,7 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
     """The engine takes at most 0.85 of the memory, and leaves the rest for the system."""
     if WARNED < engine.memory_utilization < REFUSED:
         yield Fault(
-            f"{engine.memory_utilization} of the memory leaves the system little: nodes freeze at "
+            f"{engine.memory_utilization} of the memory is too much: nodes freeze at "
             f"about {FREEZE_GIB} GiB used",
             _UTILIZATION,
             f"write {WARNED} or less",

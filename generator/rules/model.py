@@ -55,7 +55,7 @@ def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Itera
         )
     if model.like and not model.source:
         yield Fault(
-            "'like' describes a source, and there is none",
+            "'like' needs a 'source', and the model has none",
             ("model", "like"),
             "write the model's Hugging Face id as 'source', or 'name' in place of 'like'",
             at_key=True,
@@ -119,7 +119,7 @@ def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
     count = sum(own[name] for name in kinds)
     kinds_text = listed((f"{own[name]} {name}" for name in kinds), "and")
     yield Fault(
-        f"{kinds_text} are {count} layers, and 'layers' says {own['layers']}",
+        f"{kinds_text} add up to {count} layers, and 'layers' is {own['layers']}",
         ("model", "architecture", "layers"),
         "count each layer once, as what it mixes tokens with; where all are attention and Mamba at "
         "once, write both as many as 'layers'",
@@ -165,7 +165,7 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
         if is_longer(engine, model.context_length):
             return
         yield Fault(
-            f"a context of {model.context_length} tokens, and the model was made for {longest}",
+            f"a context of {model.context_length} tokens is longer than the model's {longest}",
             ("model", "context_length"),
             f"write {longest} or less",
             proposals=replacements(("model", "context_length"), [longest]),
@@ -230,9 +230,9 @@ def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     joins = ENGINE_TRAITS[engine.name].joins_dense_replicas
     if not joins and sizes.data > 1 and split and known and known.experts == 0:
         yield Fault(
-            "a dense model has no data parallel ranks that span several nodes",
+            "a dense model can't be data-parallel over several nodes",
             ("engine", "parallel"),
-            "use tensor and pipeline alone, or a site of its own for each replica",
+            "use 'tensor' or 'pipeline', or a group of its own for each replica",
         )
 
 

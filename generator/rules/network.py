@@ -108,8 +108,8 @@ def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iter
         wanted = FABRIC_PREFIX - (needed - 1).bit_length()
         larger = pool.supernet(new_prefix=min(wanted, pool.prefixlen))
         yield Fault(
-            f"the pool {pool} has room for {held or 'no'} /24 subnet{'' if held == 1 else 's'}, "
-            f"and the cables take {needed}",
+            f"the pool {pool} is too small: it holds {held or 'no'} /24 subnet"
+            f"{'' if held == 1 else 's'}, and the cables need {needed}",
             _POOL,
             f"write {larger} or larger",
             proposals=replacements(_POOL, [str(larger)]),
@@ -173,7 +173,7 @@ def host_out_of_subnet(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterat
                 continue
             reported |= {cable.number, places[subnet]}
             yield Fault(
-                f"{subnet} has hosts 1 to {last}, and {high.name} is host {high.host}",
+                f"{subnet} is too small for {high.name}, host {high.host}: it ends at host {last}",
                 places[subnet],
                 f"use a larger subnet, or give the node a 'host' up to {last}",
                 related=(Related(high.name, (*high.path, "host")),),

@@ -98,9 +98,9 @@ def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
     idle = [node.name for node in nodes if node.name not in members]
     if groups and idle:
         yield Fault(
-            f"no engine runs on {listed(idle, 'and')}, in no group: the network alone is set up",
+            f"no group has {listed(idle, 'and')}, so no engine runs there",
             ("groups",),
-            "write a group of them to serve there",
+            "add them to a group, or to a new one, to serve there",
             at_key=True,
             nodes=tuple(idle),
         )
@@ -118,7 +118,7 @@ def like_another_group(groups: Groups) -> Iterator[Fault]:
         path = (*group.path, "like")
         meant: Sequence[str] = ()
         if other is group:
-            message = f"'{group.name}' is like itself"
+            message = f"group '{group.name}' names itself under 'like'"
             others = [name for name in written if name != group.name]
             help_text = f"name another group, or write 'model' and 'engine'{_among(others)}"
         elif other is None:
@@ -179,9 +179,9 @@ def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> I
     for name in services:
         if SERVICES[name].IS_ON_HEAD and GATEWAY not in services:
             yield Fault(
-                f"'{name}' uses one address, and there are several engines",
+                f"'{name}' can use only one engine, and the site has several",
                 ("services", name),
-                "write 'gateway: true' beside it",
+                "write 'gateway: true' under 'services'",
                 at_key=True,
                 proposals=((Add(("services", GATEWAY), True),),),
             )

@@ -106,7 +106,7 @@ def much_memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) 
     """The engines on a node take at most 0.85 of its memory together, and leave 16 GiB."""
     for shared in _shared_memory(groups, nodes):
         if shared.most + 0.0005 < shared.total < _TOGETHER:
-            taken = f"take {shared.total} of its memory together, which leaves little"
+            taken = f"take {shared.total} of its memory together, which leaves little to the system"
             yield shared.fault(taken, division(shared, nodes, document))
 
 
@@ -202,22 +202,21 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
         if version(engine.version).release < traits.shares_since:
             since = ".".join(map(str, traits.shares_since))
             yield Fault(
-                f"{traits.title} {engine.version} takes what is free on {where}",
+                f"{traits.title} {engine.version} takes all memory that is free on {where}",
                 (*place, "version"),
-                f"use {since} or later, whose cache can be bounded, or another node",
+                f"use {since} or later, whose cache can be limited, or another node",
                 nodes=(node,),
             )
         elif lacking := list(_unbounded(group, nodes)):
             yield Fault(
-                f"it is not known how much {group.name} caches on {where}",
+                f"the KV cache of {group.name} has no limit on {where}",
                 (*place, "name"),
                 f"write {listed(map(repr, lacking), 'and')} into 'args'{_within(engine)}",
                 nodes=(node,),
             )
         elif launcher(engine) != ENGINE_TRAITS[engine.name].launchers[0]:
             yield Fault(
-                f"the launcher '{launcher(engine)}' has "
-                f"{where.replace(', where', ' to itself, and')}",
+                f"launcher '{launcher(engine)}' can't share {where}",
                 (*place, "launcher"),
                 f"write 'launcher: {ENGINE_TRAITS[engine.name].launchers[0]}', or use another node",
                 nodes=(node,),

@@ -120,18 +120,18 @@ def _tree(drafts: Speculative, known: Method, engine: DeclaredEngine) -> Iterato
         return
     topk, steps, tokens = drafts.topk or 1, drafts.steps, drafts.tokens
     if topk > 1 and steps is None:
-        yield Fault("a tree of drafts has levels", (*_PATH, "topk"), "write 'steps: 5' beside it")
+        yield Fault("'topk' drafts a tree and needs 'steps'", (*_PATH, "topk"), "add 'steps: 5'")
     elif topk > 1 and steps and tokens and tokens - 1 > (most := topk + (steps - 1) * topk**2):
         yield Fault(
-            f"a tree of {steps} levels with {topk} branches has {most} tokens, and one before them",
+            f"'tokens: {tokens}' is more than 'steps: {steps}' and 'topk: {topk}' can draft",
             (*_PATH, "tokens"),
             f"write {most + 1} or less",
         )
     elif topk == 1 and steps and tokens and tokens not in (steps, steps + 1):
         yield Fault(
-            f"without branches {steps} levels are {steps} tokens",
+            f"'tokens: {tokens}' contradicts 'steps: {steps}': each step drafts one token",
             (*_PATH, "tokens"),
-            f"write {steps}, or 'topk' for a tree",
+            f"write {steps}, or add 'topk' to draft several tokens at each step",
             proposals=replacements((*_PATH, "tokens"), [steps]),
         )
 

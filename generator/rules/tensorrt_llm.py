@@ -100,9 +100,9 @@ def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[F
 
     if model.served_name and not has_names(engine.version):
         yield Fault(
-            f"TensorRT-LLM {engine.version} lists the model by its own name",
+            f"TensorRT-LLM {engine.version} can't rename the model in its API",
             ("model", "served_name"),
-            "remove it, or take TensorRT-LLM 1.3.0rc29",
+            "remove it, or use TensorRT-LLM 1.3.0rc29",
             at_key=True,
         )
 
@@ -165,7 +165,7 @@ def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Itera
     if settings.is_on(chunked) or settings.is_on(config, chunked) or step >= longest:
         return
     yield Fault(
-        f"a prompt of more than {step} tokens is refused, whatever the context",
+        f"prompts of more than {step} tokens are rejected, however long the context is",
         ("model", "context_length") if model.context_length else ("model",),
         f"write 'enable_chunked_prefill: true' under 'engine.args', or there "
         f"'max_num_tokens: {longest}'",

@@ -31,7 +31,7 @@ def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
             continue
         if near := _meant(name, readable):
             yield Fault(
-                f"no program is known to read {name}",
+                f"no known program reads {name}",
                 variable.path,
                 f"did you mean {listed(map(repr, near))}?",
                 at_key=True,

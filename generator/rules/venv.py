@@ -45,7 +45,7 @@ def container_options_without_container(
     for key in (key for key, value in given.items() if value):
         path: KeyPath = ("engine", "container", key)
         yield Fault(
-            f"'{key}' is of a container, and the engine runs without one",
+            f"'{key}' has no effect: the engine runs without a container",
             path,
             "remove it",
             at_key=True,

@@ -156,9 +156,9 @@ def parse(name: str, raw: bytes) -> Lock:
     document = source.read(name, raw)
     data = document.data
     if document.findings or not isinstance(data, dict):
-        raise LockError("it is no YAML of a lock")
+        raise LockError("it is not a lock")
     if data.get("version") != VERSION or set(data) - {"version", *_KEYS}:
-        raise LockError("it is not of this version")
+        raise LockError("it was written by another version of sparkgen")
     images = tuple(LockedImage(**entry) for entry in _entries(data, "images", _IMAGE))
     models = tuple(LockedModel(**entry) for entry in _entries(data, "models", _MODEL))
     if any(bool(image.digest) == bool(image.layers) for image in images):

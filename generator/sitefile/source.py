@@ -332,7 +332,7 @@ def _syntax(error: yaml.YAMLError, text: str) -> Finding:
         )
     if _tab_at(text, point):
         return reading_error(
-            "SG002", "a tab where YAML wants spaces", span=point, help="indent with spaces"
+            "SG002", "a tab in the indentation of YAML", span=point, help="indent with spaces"
         )
     # libyaml's own limit, which it finds while it looks ahead for the end of a key.
     if "nesting depth" in problem:
@@ -390,7 +390,7 @@ class _Builder:
         if id(node) in self._open:
             raise _UnreadableError(
                 "SG008",
-                "an alias repeats the very block that it stands in",
+                "an alias refers to the block that it is in",
                 span=_span(node),
                 help="write the value out",
             )
@@ -434,7 +434,7 @@ class _Builder:
             if key == "<<" and not key_node.style:
                 self._key_fault(
                     "SG004",
-                    "merge keys are not read",
+                    "merge keys ('<<') are not supported",
                     place,
                     key_node,
                     "write the keys out, or use 'defaults' for values of all nodes",

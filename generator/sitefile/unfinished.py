@@ -18,8 +18,8 @@ def unfinished(document: Document) -> list[Finding]:
 def _findings(value: Any, path: KeyPath) -> Iterator[Finding]:
     if isinstance(value, str) and value == TODO:
         name = ".".join(part for part in path if isinstance(part, str))
-        advice = "write what it is; the comment above it says why it is not known"
-        yield reading_error("SG880", f"{name} is still to be written", path, help=advice)
+        advice = "write it; the comment above says why it is unknown"
+        yield reading_error("SG880", f"the value of {name} is still missing", path, help=advice)
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from _findings(item, (*path, key))

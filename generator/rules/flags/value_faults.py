@@ -94,7 +94,7 @@ def _switch(name: str, value: Argument, path: KeyPath, found: Found) -> Iterator
         yield (
             "SG639",
             Fault(
-                f"'{name}: false' says no twice, and nobody knows which is meant",
+                f"'{name}: false' is a double negative, and may mean on or off",
                 path,
                 f"write '{plain}: true'",
             ),
@@ -188,7 +188,7 @@ def _list(name: str, value: list[Any], path: KeyPath, flag: Flag) -> Iterator[Ve
     elif flag.many in ("+", "*"):
         for index, item in enumerate(value):
             if isinstance(item, str) and re.fullmatch(_LIKE_A_FLAG, item):
-                message = f"the engine would take '{item}' for a flag"
+                message = f"the engine would read '{item}' as a flag of its own"
                 place = (*path, index)
                 yield "SG640", Fault(message, place, f"remove it from the values of '{name}'")
 

@@ -21,7 +21,7 @@ def faults(variables: Iterable[Variable], parser: Parser) -> Iterator[Verdict]:
             yield _fault(name, path, parser)
         elif not _is_read(variable.value, known.kinds.get(name, "")):
             kind = "a whole number" if known.kinds[name] == "int" else "a number"
-            message = f"{parser.name} reads {name} as {kind}, and ends at {variable.value!r}"
+            message = f"{name} must be {kind}: {parser.name} stops at {variable.value!r}"
             yield "SG649", Fault(message, path, _number_for(variable.value))
 
 

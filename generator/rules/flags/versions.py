@@ -31,8 +31,8 @@ def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
     if not entries:
         if _is_newer(flags):
             yield Fault(
-                f"{flags.parser.title} {flags.engine.version} is newer than all that is known: its "
-                f"settings are compared with those of {flags.parser.catalog.version}",
+                f"{flags.parser.title} {flags.engine.version} is newer than sparkgen knows: its "
+                f"settings are checked as for {flags.parser.catalog.version}",
                 ("engine", "version"),
                 "on a node, 'launch.sh --describe-engine' lists its own for 'sparkgen catalog add'",
             )
@@ -41,8 +41,8 @@ def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
     is_own = bool(version(flags.engine.version).local)
     instead = "list what the build has under engine.own, or " if is_own else ""
     yield Fault(
-        f"{flags.parser.name} does not take {listed(names, 'and')} as written here: "
-        f"{flags.engine.version} may",
+        f"{flags.parser.name} does not accept {listed(names, 'and')} in this form, and sparkgen "
+        f"does not know {flags.engine.version}",
         ("engine", "version"),
         f"{instead}compare with the engine's own '--help'",
         related=tuple(Related(str(entry[-1]), entry) for entry in entries),

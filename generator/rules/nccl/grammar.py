@@ -58,7 +58,7 @@ def names_fault(name: str, value: str) -> ValueFault | None:
                 right,
             )
         right = re.sub("[=^]", "", value)
-        return f"only NCCL knows '=' and '^', {name} does not", f"write '{name}: {right}'", right
+        return f"{name} takes no '=' or '^': only NCCL does", f"write '{name}: {right}'", right
     for item in names.split(",") if name == HCAS else ():
         if item and not re.fullmatch(r"[^:]+(:1?(:[0-9]*){0,2})?", item):
             right = f"{item.split(':')[0]}:1"

@@ -45,7 +45,7 @@ def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
         by_address = f"'{given}: {addresses}' does it by address"
         choice = f"; where one must be chosen, {by_address}" if addresses else ""
         yield Fault(
-            f"a GID index of {value} is not the same address on every device, and moves",
+            f"GID index {value} is unreliable: it differs between devices and changes",
             values.path(name),
             f"remove it{choice}",
             proposals=removal(values.path(name)),
@@ -83,7 +83,7 @@ def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
     for merged in engine.environment.of("NCCL_IB_MERGE_NICS"):
         if is_stock and merged.value == "0" and release_of(engine) >= SUBNET_AWARE_NCCL:
             yield Fault(
-                f"NCCL {engine.nccl} finds a peer's port best among merged ones",
+                f"NCCL {engine.nccl} finds a peer's port less well when ports are not merged",
                 merged.path,
                 "remove it: it was for builds before 2.30.7",
                 proposals=removal(merged.path),

@@ -81,7 +81,7 @@ def _value_fault(name: str, value: str, engine: DeclaredEngine) -> ValueFault | 
 def _raw_fault(name: str, value: str) -> ValueFault | None:
     """The fault of an empty value, or of characters that only a shell would remove."""
     if not value:
-        message = f"{name} is empty, and hides what /etc/nccl.conf says"
+        message = f"{name} is empty, which overrides the value in /etc/nccl.conf"
         return message, "remove it: NCCL has a default for what is not set", ""
     if not PLAIN_VALUE.fits(value):
         bare = before_comment(value).strip(" '\"")
@@ -153,7 +153,7 @@ def _network_fault(value: str, engine: DeclaredEngine) -> ValueFault | None:
     if has_plugin or value.lower() in ("ib", "socket") or value.lower().startswith("ibext"):
         return None
     return (
-        f"NCCL has no network '{value}' of its own",
-        "write IB, which is RoCE as well, or name its plugin in NCCL_NET_PLUGIN",
+        f"NCCL has no built-in network '{value}'",
+        "write IB, which includes RoCE, or name the plugin in NCCL_NET_PLUGIN",
         "IB" if value.lower() in _ROCE else "",
     )

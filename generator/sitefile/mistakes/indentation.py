@@ -105,7 +105,7 @@ def needless_dash(lines: list[str], number: int) -> Iterator[Slip]:
     if found and any(re.match(rf"{found[1]}[\w.-]+:", line) for line in beside):
         dash = stretch(number, found.end(1), found.end())
         text = "write the line without the '-'"
-        yield Slip(dash, "a '-' before a key that is no list's", text, (Rewrite(dash, ""),))
+        yield Slip(dash, "a '-' before a key that is not in a list", text, (Rewrite(dash, ""),))
 
 
 def _list_lines(lines: list[str], number: int) -> Iterator[int]:
@@ -169,7 +169,7 @@ def _widths(lines: list[str], number: int) -> Iterator[Slip]:
             help_text = help_text if wide else "write the line without spaces before it"
             yield Slip(
                 stretch(number, 0, max(1, own)),
-                "the line begins in another column than those around it",
+                "the line is indented differently from those around it",
                 f"{help_text}{_where(known.get(wide), number)}",
                 (Rewrite(stretch(number, 0, own), " " * wide),),
             )

@@ -347,8 +347,8 @@ def beside_groups(faults: Faults) -> Found:
         edits: Proposal = tuple(Remove((key,)) for key in own)
         edits += tuple(Add(place, faults.data[str(place[-1])]) for place in lacking)
         names = listed(map(repr, own), "and")
-        text = "write them in each group, or leave 'groups' out to serve one model on all nodes"
-        message = f"{names} of the site are for no group: each group has its own"
+        text = "move them into each group, or remove 'groups' to serve one model on all nodes"
+        message = f"{names} at the top can't be combined with 'groups': each group needs its own"
         yield _finding("SG109", message, text, (own[0],)), edits
 
 
@@ -475,7 +475,7 @@ def below_one_key(faults: Faults) -> Found:
         if len(known) > 1 and not set(known) & faults.data.keys():
             edits: Proposal = (Remove(path), *(Add((key,), inner[key]) for key in known))
             message = f"the site is under '{path[0]}', not at the margin"
-            text = f"remove '{path[0]}:', and the spaces before what is under it"
+            text = f"remove '{path[0]}:', and unindent what is under it"
             yield _finding("SG101", message, text, path), edits
 
 
@@ -532,7 +532,7 @@ def of_another_program(faults: Faults) -> Found:
             continue
         if len(run) > 1:
             names = listed((f"'{path[0]}'" for path in run), "and")
-            message = f"{names} are no keys of a site file"
+            message = f"{names} are not keys of a site file"
             text = "remove them, or write what they say under the keys of a site"
             yield _finding("SG101", message, text, run[0]), tuple(map(Remove, run))
         run = []

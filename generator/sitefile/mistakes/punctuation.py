@@ -169,11 +169,11 @@ def texts(lines: list[str], number: int) -> Iterator[Slip]:
             place = stretch(number, start + pair.start(), start + pair.end())
             text_alone = f"write '{found[1][pair.end() :]}' on a line of its own"
             edits = (Rewrite(place, f"\n{' ' * (len(line) - len(line.lstrip(' -')))}"),)
-            yield Slip(place, "two lines that are one", text_alone, edits)
+            yield Slip(place, "two keys on one line", text_alone, edits)
         yield Slip(
             text,
-            "a text with ': ' in it needs quotes",
-            "write the text in quotes",
+            "a string that contains ': ' needs quotes",
+            "write the string in quotes",
             (Rewrite(text, f'"{found[1]}"'),),
         )
 

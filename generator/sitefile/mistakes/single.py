@@ -216,7 +216,7 @@ def _missing_other(path: KeyPath, other: str) -> Finding:
     key, example = path[-1], flow_text(smallest_value(rules_at((other,))))
     return reading_error(
         "SG102",
-        f"the key '{other}' is missing beside '{key}'",
+        f"'{key}' needs the key '{other}', which is missing",
         path,
         at_key=True,
         help=f"write '{other}: {example}', or remove '{key}' to keep the network alone",
@@ -303,7 +303,7 @@ def _not_allowed(fault: Fault, path: KeyPath) -> Finding:
     # Text that is one of the choices in another type: "false" in place of false.
     typed = meant_value(types_of(rules), path, fault.value)
     if typed and typed[1] in fault.constraint:
-        fix, message = replacements(path, [typed[1]]), f"{quoted(path, fault.value)} is text"
+        fix, message = replacements(path, [typed[1]]), f"{quoted(path, fault.value)} is a string"
         return reading_error("SG104", message, path, help=typed[0], proposals=fix)
     meant = other_words.choice(word, allowed, rules.get("meta", {}).get("also", {}))
     near = [meant] if meant else all_nearest(word, allowed)
@@ -353,7 +353,7 @@ def _excluded(fault: Fault, siblings: Any) -> Finding:
     path, other = fault.path, next((key for key in others if key in siblings), others[0])
     return reading_error(
         "SG109",
-        f"'{path[-1]}' and '{other}' exclude each other",
+        f"'{path[-1]}' and '{other}' can't be used together",
         path,
         at_key=True,
         related=(Related("the other one", (*path[:-1], other)),),

@@ -307,7 +307,7 @@ def swapped(faults: Faults) -> Found:
             if is_valid(one, second) and is_valid(other, first):
                 finding = replace(
                     finding_of(by_path[one], faults),
-                    message=f"'{one[-1]}' and '{other[-1]}' have each other's value",
+                    message=f"the values of '{one[-1]}' and '{other[-1]}' are swapped",
                     help=f"write '{one[-1]}: {second}' and '{other[-1]}: {first}'",
                     related=(Related("the other one", other),),
                     proposals=((_written(one, second), _written(other, first)),),
@@ -326,7 +326,7 @@ def reversed_pair(faults: Faults) -> Found:
         if is_valid((*around, key), Plain(word)):
             finding = reading_error(
                 "SG101",
-                f"'{word}: {key}' has the key behind its value",
+                f"'{word}: {key}' is the wrong way round: the key comes first",
                 fault.path,
                 at_key=True,
                 help=f"write '{key}: {word}'",

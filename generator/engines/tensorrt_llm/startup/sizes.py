@@ -26,7 +26,7 @@ def _layers_of_stages(start: Start) -> Refusal | None:
     if len(layers) != stages or (known and total != known):
         return start.refuse(
             "config",
-            f"'pp_partition' is not a number of layers for each of {stages} stages"
+            f"'pp_partition' must give a number of layers for each of {stages} stages"
             + (f", {known} in all" if known else ""),
             "remove it: the engine splits layers evenly",
             "pp_partition",
