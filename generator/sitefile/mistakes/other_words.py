@@ -4,7 +4,7 @@ Some have another name in the site format; others stand for things that nobody h
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 
 from generator.diagnostics import KeyPath, path_text
@@ -24,15 +24,16 @@ class OtherWord:
     is_needless: bool
 
 
-def _rows(name: str) -> Iterator[list[str]]:
+@cache
+def _rows(name: str) -> list[list[str]]:
     lines = (SCHEMAS / name).read_text("utf-8").splitlines()
-    return (line.split("\t") for line in lines if not line.startswith("#"))
+    return [line.split("\t") for line in lines if not line.startswith("#")]
 
 
 @cache
 def _names() -> Mapping[str, list[str]]:
     """The names that other programs have for a key; "?" begins one that need not mean the same."""
-    return {key: names.split() for key, names in _rows("other-names.tsv")}
+    return {key: names.split() for key, names, *_ in _rows("other-names.tsv")}
 
 
 def is_like(word: str, key: str) -> bool:
@@ -47,17 +48,6 @@ def _words() -> Mapping[str, OtherWord]:
         for words, rule, text, use in _rows("other-words.tsv")
         for word in words.split()
     }
-
-
-# In another section: the key whose other names these are, and how to write it there.
-_ELSEWHERE: Mapping[str, str] = {
-    "address": "management: {address: ADDRESS/LENGTH}",
-    "tensor": "parallel: {tensor: N}",
-    "pipeline": "parallel: {pipeline: N}",
-    "data": "parallel: {data: N}",
-    "context_length": "context_length: N' under 'model",
-    "max_sequences": "max_sequences: N' under 'model",
-}
 
 
 def _plain(key: str) -> str:
@@ -83,8 +73,8 @@ def choice(word: str, known: Iterable[str], also: Mapping[str, Collection[str]])
 
 def elsewhere(key: str) -> str:
     """How to write what belongs in another section, or nothing."""
-    ways = (text for name, text in _ELSEWHERE.items() if _plain(key) in _names()[name])
-    return next((f"write '{text}'" for text in ways), "")
+    rows = (row for row in _rows("other-names.tsv") if row[2:] and _plain(key) in row[1].split())
+    return next((row[2] for row in rows), "")
 
 
 def of(key: str, section: KeyPath = ()) -> OtherWord | None:

@@ -96,9 +96,11 @@ def _unknown_key(fault: Fault, path: KeyPath, siblings: Collection[str]) -> Find
     key = str(path[-1])
     # A key that is already present can't be meant, unless nothing else is close.
     known = [name for name in every if name not in siblings]
-    is_known = bool(other_words.meant(key, known) or misspelt(key, all_nearest(key, known)))
+    is_near = bool(other_words.meant(key, known) or misspelt(key, all_nearest(key, known)))
     # What is in it says more than another tool's name for something else.
-    is_known = is_known or bool(_holding(path, known, fault.value))
+    is_known = is_near or bool(_holding(path, known, fault.value))
+    home, is_switch = section_of(key, path[:-1]), str(fault.value).lower() in ("true", "false")
+    is_known |= bool(home and is_switch and takes((home, key), fault.value))
     if (other := other_words.of(key, path[:-1])) and not is_known:
         return reading_error(
             other.rule,
@@ -108,23 +110,26 @@ def _unknown_key(fault: Fault, path: KeyPath, siblings: Collection[str]) -> Find
             help=other.help,
             proposals=removal(path) if other.is_needless else (),
         )
-    known = known if all_nearest(key, known) or other_words.meant(key, known) else every
     meant = other_words.meant(key, known)
-    others = [section_of(key, path[:-1]), *misspelt(key, all_nearest(key, known))]
-    takers = [name for name in others[1:] if takes((*path[:-1], name), fault.value)]
-    if (others[0] or takers) and not takes((*path[:-1], meant), fault.value):
+    # Another name of a key that is already here.
+    twin = "" if is_near else other_words.meant(key, [one for one in every if one in siblings])
+    known = known if meant or (all_nearest(key, known) and not twin) else every
+    meant = meant or twin
+    others = misspelt(key, all_nearest(key, known))
+    takers = [name for name in others if takes((*path[:-1], name), fault.value)]
+    if (home or takers) and not twin and not takes((*path[:-1], meant), fault.value):
         meant = ""
     meant = meant or _holding(path, known, fault.value)
     near = [meant] if meant else all_nearest(key, known)
     if not meant and all(slips(key, name) > 1 for name in near):
         near = _fitting(path, near, known, fault.value)
     near = [name for name in near if len(near) > 1 and name.startswith(key)] or near
-    sure = [meant] if meant else misspelt(key, near)
+    sure = [] if twin else [meant] if meant else misspelt(key, near)
     # If another section has exactly this key and accepts the value, it isn't a misspelled key that
     # would not accept it.
-    home = "" if meant else section_of(key, path[:-1])
     is_here = any(is_valid((*path[:-1], name), fault.value) for name in sure)
-    home = "" if is_here or (near and not is_valid((home, key), fault.value)) else home
+    if meant or is_here or (near and not is_valid((home, key), fault.value)):
+        home = ""
     around = "" if home or is_here else list_around(key, path)
     sure = [] if home or around else sure
     near = [] if home or around else near
@@ -138,6 +143,7 @@ def _unknown_key(fault: Fault, path: KeyPath, siblings: Collection[str]) -> Find
     if opposite := _opposite(path, known, fault.value):
         near, sure, elsewhere = [], [], opposite
     several = several_meant((*path[:-1], near[0]), fault.value) if near else ""
+    several = f"remove it: '{twin}' is here already" if twin and near else several
     sure = [] if several else sure
     help_text = several or (
         f"did you mean {listed(map(repr, near))}?"
@@ -179,7 +185,9 @@ def _fitting(path: KeyPath, near: list[str], known: Iterable[str], value: Any) -
         for name in known
         if str(value).isidentifier() and str(value) in _choices((*path[:-1], name))
     ]
-    return taking or begun or (choosing if len(choosing) == 1 else near)
+    if taking or begun or len(choosing) == 1:
+        return taking or begun or choosing
+    return [n for n in near if slips(str(path[-1]), n) < 3 or takes((*path[:-1], n), value)]
 
 
 def _holding(path: KeyPath, known: Iterable[str], value: Any) -> str:
