@@ -564,11 +564,11 @@ REFUSED = {
     "line 2 of n/a has the character U+001B": packed(HEAD, ("n/a", "x\n\x1b[2J")),
     "line 1 of n/e has the character U+00FF": packed(HEAD, ("n/e", b"\xff\xfe")),
     "n/capture.txt is in it twice": packed(HEAD, HEAD),
-    "behind its end": packed(HEAD) + packed(HEAD),
+    "after its end": packed(HEAD) + packed(HEAD),
     "n/aaaa": extended(tarfile.GNU_FORMAT, "n/" + "a" * 300),
     "n/p has another header": extended(tarfile.PAX_FORMAT, "n/p", size="-5"),
     "n/q has another header": extended(tarfile.PAX_FORMAT, "n/q", comment="x" * (8 << 20)),
-    "not of one node": packed(HEAD, ("m/a", "x")),
+    "not those of one node": packed(HEAD, ("m/a", "x")),
     "no capture.txt of this version": packed(("n/capture.txt", "# sparkgen capture 99\n")),
 }
 

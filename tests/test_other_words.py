@@ -33,13 +33,13 @@ SITE: dict[str, Any] = {
     "jobs": [{"name": "train", "launcher": "torchrun", "command": "train.py"}],
 }
 WORDS = {
-    (): "cables connections deploy env environment fabric gateway hosts image inventory links "
-    "machines metadata network replicas ssh title volumes",
+    (): "apiVersion cables connections deploy env environment fabric gateway hosts image inventory "
+    "kv_cache links machines metadata network replicas ssh title volumes workers",
     (
         "nodes",
         0,
     ): "address addresses environment fabric_ip gpu gpus hostname interface ip labels mac "
-    "management_ip mgmt other_services ports processes qsfp rank reserved_gib role ssh_port "
+    "management_ip mgmt other_services ports processes qsfp ram rank reserved_gib role ssh_port "
     "ssh_user",
     ("nodes", 0, "management"): "cidr device dhcp dhcp4 dns gateway4 iface ip mac mtu nameservers "
     "netmask prefix routes vlan",
@@ -48,11 +48,14 @@ WORDS = {
     ("access", "tls"): "acme ca cert crt letsencrypt port private_key self_signed",
     ("cabling", 0): "a b ends from ip ips length mtu speed src subnet target to type",
     ("topology",): "bond cidr jumbo jumbo_frames mode pool roce routing subnet switch type vlan",
-    ("model",): "adapters cache_dir chat_template concurrency ctx_size dtype gguf id kv_cache lora "
+    (
+        "model",
+    ): "adapters cache_dir chat_template concurrency ctx_size dtype gguf gpu_util id kv_cache lora "
     "max-model-len max_num_seqs model_name path quant repo repository size_gb tokenizer "
-    "tool_parser trust_remote_code",
+    "tool_parser trust_remote_code weights",
     ("engine",): "args_extra backend cap_add cmd command container_name devices docker dockerfile "
-    "env_file environment executor extra_args flags gpu_memory_utilization healthcheck host ipc "
+    "env_file environment executor extra_args kv_cache mods nodeSelector resources solo tensor "
+    " flags gpu_memory_utilization healthcheck host ipc "
     "listen mem_fraction_static mounts network_mode options pp privileged replicas restart "
     "shm_size tag tensor_parallel_size tp type ulimits volumes",
     ("engine", "parallel"): "data_parallel dp enable_expert_parallel ep expert_parallel pp tp",
@@ -63,13 +66,13 @@ WORDS = {
 }
 
 
-def help_for(section: tuple[str | int, ...], key: str) -> str:
+def help_for(section: tuple[str | int, ...], key: str, value: str | bool = "x") -> str:
     """The help of the first error."""
     site = copy.deepcopy(SITE)
     at: Any = site
     for step in section:
         at = at[step]
-    at[key] = "x"
+    at[key] = value
     findings = generator.parse(yaml.safe_dump(site, sort_keys=False)).findings
     return next(f.help or "" for f in findings if f.severity.name == "ERROR")
 
@@ -93,7 +96,21 @@ def test_each_is_helped(section: tuple[str | int, ...]) -> None:
         (("access", "tls"), "port", "write 'port' under 'proxy' in 'services'"),
         ((), "secrets", "write 'secrets: [NAME]' under 'engine'"),
         (("jobs", 0), "workdir", "did you mean 'directory'?"),
+        (("cabling", 0), "ports", "write 'endpoints: [NODE:PORT, NODE:PORT]'"),
+        (("engine",), "container_image", "remove it: 'image' is here already"),
+        (("engine",), "served_model_name", "write 'served_name: NAME' under 'model'"),
+        (("engine",), "kv_cache", "write 'kv_cache_dtype: TYPE' under 'model'"),
+        (("model",), "gpu_memory_utilization", "write 'memory_utilization: N' under 'engine'"),
     ],
 )
 def test_what_is_said(section: tuple[str | int, ...], key: str, expected: str) -> None:
     assert help_for(section, key).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "home"), [((), "gateway", "services"), (("services",), "routes", "topology")]
+)
+def test_switch_of_another_section_is_moved(
+    section: tuple[str | int, ...], key: str, home: str
+) -> None:
+    assert help_for(section, key, value=True) == f"write it under '{home}'"

@@ -48,7 +48,7 @@ MISTAKES = (
     Worst("pair-llamacpp", "kv_heads: 4", "kv_heads: 40", "SG507", "can't share 40 KV heads"),
     Worst(
         *("pair-llamacpp", "max_sequences: 2", "max_sequences: 20", "SG520"),
-        *("what fits: 'context_length: 27648'", False, "source:"),
+        *("use 'context_length: 27648'", False, "source:"),
     ),
     Worst(
         *("pair-sglang", "chunked-prefill-size: 8192", "chunked-prefill-size: 122880", "SG525"),

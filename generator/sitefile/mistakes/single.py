@@ -187,7 +187,12 @@ def _fitting(path: KeyPath, near: list[str], known: Iterable[str], value: Any) -
     ]
     if taking or begun or len(choosing) == 1:
         return taking or begun or choosing
-    return [n for n in near if slips(str(path[-1]), n) < 3 or takes((*path[:-1], n), value)]
+    key = str(path[-1])
+    return [
+        name
+        for name in near
+        if slips(key, name) < 3 or key.startswith(name) or takes((*path[:-1], name), value)
+    ]
 
 
 def _holding(path: KeyPath, known: Iterable[str], value: Any) -> str:
