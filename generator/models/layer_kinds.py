@@ -12,15 +12,8 @@ from generator.resources import rows
 
 Config = Mapping[str, Any]
 
-FULL, WINDOW, LINEAR, MAMBA, EXPERTS, DENSE = (
-    "full",
-    "window",
-    "linear",
-    "mamba",
-    "experts",
-    "dense",
-)
-
+FULL, WINDOW, LINEAR = "full", "window", "linear"
+MAMBA, EXPERTS, DENSE = "mamba", "experts", "dense"
 _NAMES: Mapping[str, str] = {row[0]: row[1] for row in rows("layer-kinds")}
 # Inkling's names; in other families, "hybrid" is something else.
 _OF_INKLING: Mapping[str, str] = {"hybrid": FULL, "hybrid_sliding": WINDOW}
