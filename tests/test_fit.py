@@ -463,7 +463,7 @@ def test_weights_above_the_share_are_refused_for_any_build() -> None:
 
 def test_doubtful_fit_shows_both_figures_and_a_remedy() -> None:
     model = a_model(name="llama-3.3-70b-instruct-fp8", context_length=65536)
-    for version, why in (("0.33.0", "to 3.6 GiB more"), ("0.33.0+own", "this build may need another")):
+    for version, why in (("0.33.0", "to 3.6 GiB more"), ("0.33.0+own", "may need another")):
         engine = an_engine(version=version, memory_utilization=0.77)
         fit = assess(some_nodes(1, 121.6), model, engine)
         assert fit
