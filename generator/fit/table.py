@@ -33,8 +33,8 @@ _NEWER = (
     "MemTotal says as 'visible_gib' of each node"
 )
 _MAY = (
-    "published starts took from {less:.1f} GiB less to {doubt:.1f} GiB more than computed: start "
-    "it and pass its log to 'sparkgen fit --measured'"
+    "published starts had from {less:.1f} GiB less to {doubt:.1f} GiB more for the KV cache than "
+    "computed: start it and pass its log to 'sparkgen fit --measured'"
 )
 _OWN = (
     "the reserve of {reserve:.1f} GiB is that of a release, and this build may need another: "

@@ -68,8 +68,8 @@ def may_not_fit(
         "sparkgen does not know how much memory this build needs beside weights and cache"
         if fit.is_own_build
         else (
-            f"published starts took from {worst.less_gib:.1f} GiB less to {worst.doubt_gib:.1f} "
-            "GiB more than computed"
+            f"published starts had from {worst.less_gib:.1f} GiB less to {worst.doubt_gib:.1f} "
+            "GiB more for the KV cache than computed"
         )
     )
     if fit.excess_gib and not fit.is_own_build:

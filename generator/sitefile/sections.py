@@ -21,7 +21,8 @@ SECTIONS = (
     "waivers",
 )
 
-
+# What each group has of its own.
+SERVED = ("model", "engine")
 # Replaces one model and one engine for all of a site's nodes.
 GROUPS = "groups"
 # What the nodes of a group can serve instead, one at a time.

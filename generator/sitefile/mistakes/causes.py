@@ -22,6 +22,7 @@ from generator.records import record, replace
 from generator.sitefile.key_rules import rules_at
 from generator.sitefile.mistakes.faults import Fault, Faults
 from generator.sitefile.mistakes.single import finding_of, guesses
+from generator.sitefile.sections import SERVED
 from generator.sitefile.source import Document, value_at
 
 
@@ -149,13 +150,12 @@ def _is_replaced(fault: Fault, data: Any) -> bool:
         return False
     here, key = value_at(data, fault.path[:-1]) or {}, fault.path[-1]
     other = rules_at(fault.path).get("meta", {}).get("unless")
-    of_both = key in _OF_BOTH and any(one in here for one in _IN_PLACE_OF_BOTH)
+    of_both = key in SERVED and any(one in here for one in _IN_PLACE_OF_BOTH)
     return key in _IN_PLACE_OF_BOTH or of_both or (other is not None and other in here)
 
 
 # What may replace both a model and an engine.
 _IN_PLACE_OF_BOTH = ("groups", "like")
-_OF_BOTH = ("model", "engine")
 
 
 def together(found: Iterable[Finding]) -> Iterator[Finding]:

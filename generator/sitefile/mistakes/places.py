@@ -36,7 +36,7 @@ from generator.sitefile.mistakes.faults import Fault, Faults, typed_at
 from generator.sitefile.mistakes.indentation import bullets, marks
 from generator.sitefile.mistakes.single import finding_of
 from generator.sitefile.mistakes.slips import is_content, width
-from generator.sitefile.sections import GROUPS, SECTIONS
+from generator.sitefile.sections import GROUPS, SECTIONS, SERVED
 from generator.sitefile.source import Plain, value_at
 from generator.sitefile.validation import is_valid, takes
 
@@ -339,7 +339,7 @@ def moved(faults: Faults) -> Found:
 
 def beside_groups(faults: Faults) -> Found:
     """A model and engine at the margin, and groups that have none."""
-    groups, own = faults.data.get(GROUPS), [k for k in (*_SERVED,) if k in faults.data]
+    groups, own = faults.data.get(GROUPS), [key for key in SERVED if key in faults.data]
     if not own or not isinstance(groups, list) or not all(isinstance(g, dict) for g in groups):
         return
     lacking = [(GROUPS, n, key) for n, g in enumerate(groups) for key in own if key not in g]
@@ -350,9 +350,6 @@ def beside_groups(faults: Faults) -> Found:
         text = "move them into each group, or remove 'groups' to serve one model on all nodes"
         message = f"{names} at the top can't be combined with 'groups': each group needs its own"
         yield _finding("SG109", message, text, (own[0],)), edits
-
-
-_SERVED = ("model", "engine")
 
 
 def _lacks(faults: Faults, section: str, key: str, is_twice: bool) -> bool:
