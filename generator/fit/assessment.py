@@ -213,6 +213,9 @@ def assess(
     other = _fit(newer, model, engine, known, whole, wanted, weights, found, counted)
     if fit.state == "fits":
         return replace(fit, tight=other.tight)
+    if other.state == "fits shorter" != fit.state:
+        # With less memory it may not start at all.
+        return replace(fit, state="can't tell")
     return replace(fit, state="fits newer" if other.state == "fits" else other.state)
 
 

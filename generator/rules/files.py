@@ -189,7 +189,7 @@ def not_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
         for key, place in (("path", file.path), ("target", file.target)):
             if place and _within(place, _NO_FILES):
                 yield Fault(
-                    f"{place} can't be mounted: it is neither a regular file nor a folder",
+                    f"{place} is no file to mount: it is a device, a socket or the kernel's",
                     _path(file, key),
                     "write it under 'devices' of 'engine.container'"
                     if place.startswith("/dev/")

@@ -20,6 +20,7 @@ _SYSTEM_GIB, _LEAST_GIB = SYSTEM_BYTES / GIB, LEAST_BYTES / GIB
 _POOL = "kv-cache-memory-bytes"
 
 
+_UNFIT = "SG222 SG520 SG537 SG538 SG556"
 _INVALID_MODEL = "SG222 SG501 SG503 SG504 SG506 SG507 SG510 SG511 SG512 SG513 SG529 SG532 SG603"
 
 
@@ -43,11 +44,7 @@ def does_not_fit(
     yield Fault(
         f"the model does not fit: {_sum(fit)}",
         model.path,
-        (
-            f"use {listed(change.words for change in changes)}"
-            if changes
-            else "no setting, known checkpoint or split over up to 8 nodes makes it fit well"
-        ),
+        _what_fits(changes),
         proposals=_proposals(changes),
         unsafe=True,
         nodes=(worst.node,),
@@ -85,8 +82,11 @@ def may_not_fit(
     else:
         changes = nearest_changes(nodes, model, engine, fit)
         sure = f"; to be sure, use {listed(change.words for change in changes)}" if changes else ""
+    traits, what = ENGINE_TRAITS[engine.name], "the model may not fit"
+    if traits.starts_short and worst.headroom_gib + worst.doubt_gib < 0:
+        what = f"{traits.title} may not start, and rejects the longest requests"
     yield Fault(
-        f"the model may not fit: {lack}; {less}",
+        f"{what}: {lack}; {less}",
         path,
         f"start it and pass its log to 'sparkgen fit SITE --measured LOG'{sure}",
         proposals=_proposals(changes),
@@ -104,15 +104,15 @@ def fits_shorter(
         return
     from generator.fit.alternatives import nearest_changes
 
-    path = ("model", "context_length") if model.context_length else model.path
     changes = nearest_changes(nodes, model, engine, fit)
-    full = f"; for requests of full length, {listed(each.words for each in changes)}"
     yield Fault(
         f"{ENGINE_TRAITS[engine.name].title} starts, but rejects requests of more than about "
         f"{fit.one_context} tokens: the KV cache on {fit.worst.node} has no room for the "
         f"{fit.context} that a sequence may have",
-        path,
-        f"write 'context_length: {fit.one_context}' or less{full if changes else ''}",
+        ("model", "context_length") if model.context_length else model.path,
+        _what_fits(changes),
+        proposals=_proposals(changes),
+        unsafe=True,
         nodes=(fit.worst.node,),
     )
 
@@ -138,21 +138,30 @@ def fits_newer_releases(
         )
 
 
+def _what_fits(changes: Sequence["Change"]) -> str:
+    if not changes:
+        return "no setting, known checkpoint or split over up to 8 nodes makes it fit well"
+    return f"use {listed(change.words for change in changes)}"
+
+
 def _sum(fit: Fit) -> str:
     """What the node with the least headroom needs, in detail, and the share that it has."""
     worst = fit.worst
     count = "one sequence" if fit.needed == 1 else f"{fit.needed} sequences"
     needed, given = _apart(_need(fit), worst.share_gib)
+    weights, cached = worst.weights_gib + worst.draft_gib, worst.kv_one_gib * fit.needed
+    # Some engines take it, or a part of it, from what their share leaves.
+    reserve = _need(fit) - weights - cached
     return (
-        f"{worst.node} needs {needed} GiB and the engine has {given} "
-        f"(weights {worst.weights_gib + worst.draft_gib:.1f}, reserve {worst.reserve_gib:.1f}, "
-        f"KV cache of {count} of {fit.context} tokens {worst.kv_one_gib * fit.needed:.1f})"
+        f"{worst.node} needs {needed} GiB and the engine has {given} (weights {weights:.1f}, "
+        f"reserve {max(0.0, reserve):.1f}, KV cache of {count} of {fit.context} tokens "
+        f"{cached:.1f})"
     )
 
 
 def _need(fit: Fit) -> float:
     """What the node with the least headroom needs, in GiB."""
-    return _held(fit.worst) + fit.worst.kv_one_gib * fit.needed
+    return fit.worst.share_gib - fit.worst.headroom_gib
 
 
 def _held(node: NodeMemory) -> float:
@@ -256,12 +265,7 @@ def calibration_of_another_model(
 
 
 # Whether a model fits at all hardly depends on the release; how tightly does.
-@rule(
-    "SG521",
-    Severity.NOTE,
-    unless="SG222 SG504 SG507 SG509 SG520 SG537 SG538 SG556",
-    depends_on="version model",
-)
+@rule("SG521", Severity.NOTE, unless=f"SG504 SG507 SG509 {_UNFIT}", depends_on="version model")
 def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
     """The KV cache holds as many full-length sequences as may run at once."""
     most, at_best = fit.most_sequences, fit.most_at_best
@@ -278,12 +282,7 @@ def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "SG522",
-    Severity.WARNING,
-    unless="SG222 SG504 SG507 SG520 SG537 SG538 SG556",
-    depends_on="version model",
-)
+@rule("SG522", Severity.WARNING, unless=f"SG504 SG507 {_UNFIT}", depends_on="version model")
 def tight(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -325,12 +324,7 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "SG525",
-    Severity.WARNING,
-    unless="SG222 SG520 SG523 SG524 SG537 SG538 SG556",
-    depends_on="model",
-)
+@rule("SG525", Severity.WARNING, unless=f"SG523 SG524 {_UNFIT}", depends_on="model")
 def little_for_the_system(
     model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
