@@ -334,7 +334,7 @@ def test_address_that_clients_lose() -> None:
     )
     assert "requests to http://10.0.0.15:8000 need no key any more" in keys
     # Groups on the gateway's node listen only locally now, and the firewall closes the others.
-    *gone, key = reviewed(without, with_gateway, is_known=False).clients
+    *gone, key, page = reviewed(without, with_gateway, is_known=False).clients
     assert [told.partition(" any more: ")[0] for told in gone] == [
         f"nothing answers at http://10.0.0.{host}:8000" for host in (11, 13, 15)
     ]
@@ -343,6 +343,7 @@ def test_address_that_clients_lose() -> None:
         f"requests to {there} need a key of their own now: "
         "sudo /opt/sparkgen/proxy.sh add NAME on spark5 makes one"
     )
+    assert page == "web UI is at http://10.0.0.15:3000 now"
 
 
 def test_what_a_gateway_keeps_moves_with_it() -> None:
