@@ -36,6 +36,7 @@ GENERATED = (
     "tests/cluster/measured.md",
 )
 INPUTS = Path(__file__).parent / "documents"
+_NO_DOCUMENTS = ("tests/.programs/", "tests/golden/", "tests/released/")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*)\n", re.MULTILINE)
 # Commit hashes differ on every run.
@@ -43,11 +44,11 @@ _COMMIT = re.compile(r"\b[0-9a-f]{12}\b")
 
 
 def every_document() -> list[str]:
-    """All that people read in the repository; bundles and inputs of tests are no documents."""
+    """All that people read in the repository: no bundles, inputs of tests or fetched programs."""
     folders = (".github", "generator", "schemas", "sites", "templates", "tests")
     own = [path for folder in folders for path in (ROOT / folder).rglob("*.md")]
     found = (path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *own))
-    return [path for path in found if not path.startswith(("tests/golden/", "tests/released/"))]
+    return [path for path in found if not path.startswith(_NO_DOCUMENTS)]
 
 
 def text_of(path: str) -> str:
