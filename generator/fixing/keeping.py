@@ -25,7 +25,7 @@ from generator.diagnostics import (
     misspelt,
     slips,
 )
-from generator.sitefile.source import Document, value_at
+from generator.sitefile.source import Document, nodes_of, value_at
 
 # Letters that look like digits, and are typed in place of them.
 _FIGURES = str.maketrans({"o": "0", "l": "1", "i": "1"})
@@ -89,22 +89,47 @@ def _is_only_home(data: Any, path: KeyPath) -> bool:
 
 
 def kept(before: Document, after: Document) -> bool:
-    """Whether each scalar and comment of a text is in the other one; no two of them became one."""
-    if _letters(before.text) == _letters(after.text):
-        return True
+    """Whether each key, scalar and comment of a text is in the other one; no two became one.
+
+    If either is no YAML, their words are compared in place of their trees.
+    """
     was, now = _tokens(before.text), _tokens(after.text)
     if before.root is None or after.root is None:
-        return not was - now - Counter(_OF_A_SHELL)
-    if Counter(word for text in _comments(before.text) for word in _tokens(text)) - now:
-        return False
-    lost, added = _scalars(before.root), _scalars(after.root)
-    lost, added = lost - added, added - lost
-    for old in list(lost.elements()):
-        if new := next((new for new in added if added[new] and _is_same(old, new)), ""):
-            lost[old] -= 1
-            added[new] -= 1
-    # What is left may be in several scalars now, or a key of its own.
-    return not Counter(word for old in lost.elements() for word in _tokens(old)) - (now - was)
+        return not _joins_lines(before, after) and not was - now - Counter(_OF_A_SHELL)
+    comments = Counter(word for text in _comments(before.text) for word in _tokens(text))
+    # The key of a list or a mapping says nothing by itself: all that it held may have moved.
+    had = _keys(before.root, yaml.ScalarNode) + _values(before.root)
+    has = _keys(after.root, yaml.Node) + _values(after.root)
+    # Values first: a key may have any new name.
+    gone, new = sorted((had - has).elements()), list((has - had).elements())
+    return not comments - now and all(_took(old, new) for old in gone)
+
+
+def _joins_lines(before: Document, after: Document) -> bool:
+    """Whether a line that was changed goes on with the text above it."""
+    was, now = set(before.text.split("\n")), after.text.split("\n")
+    return any(
+        line not in was
+        for node in nodes_of(after.root)
+        if isinstance(node, yaml.ScalarNode) and not node.style
+        for line in now[node.start_mark.line + 1 : node.end_mark.line + 1]
+    )
+
+
+# Whether it is a key, and its text.
+_Scalar = tuple[bool, str]
+
+
+def _took(old: _Scalar, new: list[_Scalar]) -> bool:
+    """Whether a scalar is one of the new ones, or several, which no other one can be then."""
+    is_key, text = old
+    of_kind = (one for one in new if one[0] == is_key and (is_key or _is_same(text, one[1])))
+    same = next((one for one in new if one[1] == text), None) or next(of_kind, None)
+    words = Counter(_said(text))
+    parts = [same] if same else [one for one in new if not Counter(_said(one[1])) - words]
+    for part in parts:
+        new.remove(part)
+    return bool(same) or not words - Counter(word for _, part in parts for word in _said(part))
 
 
 def _tokens(text: str) -> Counter[str]:
@@ -112,26 +137,25 @@ def _tokens(text: str) -> Counter[str]:
 
 
 def _comments(text: str) -> Iterator[str]:
-    return (found[1] for line in text.split("\n") if (found := re.search(r"(?:^|\s)#(.*)", line)))
+    return (found[1] for found in re.finditer(r"(?:(?:^|\s)#|(?:#|//)\s)(.*)", text, re.MULTILINE))
 
 
-def _scalars(root: yaml.Node) -> Counter[str]:
+def _keys(root: yaml.Node, kind: type[yaml.Node]) -> Counter[_Scalar]:
+    """The keys whose values are of a kind."""
+    pairs = (pair for pair in _pairs(root) if isinstance(pair[1], kind))
+    return Counter((True, key.value) for key, _ in pairs if isinstance(key, yaml.ScalarNode))
+
+
+def _values(root: yaml.Node) -> Counter[_Scalar]:
     """The scalars that are values or entries of lists, those of an alias once."""
-    found: Counter[str] = Counter()
-    seen: set[int] = set()
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.MappingNode):
-            waiting += [value for _, value in node.value]
-        elif isinstance(node, yaml.SequenceNode):
-            waiting += node.value
-        elif node.value:
-            found[node.value] += 1
-    return found
+    keys = {id(key) for key, _ in _pairs(root)}
+    scalars = (node for node in nodes_of(root) if isinstance(node, yaml.ScalarNode))
+    return Counter((False, one.value) for one in scalars if one.value and id(one) not in keys)
+
+
+def _pairs(root: yaml.Node) -> Iterator[tuple[yaml.Node, yaml.Node]]:
+    for node in nodes_of(root):
+        yield from node.value if isinstance(node, yaml.MappingNode) else ()
 
 
 def _words(value: Any) -> Iterator[str]:

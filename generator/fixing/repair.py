@@ -67,7 +67,7 @@ class _State:
 def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
     """Apply all applicable proposals; the result is the last text that improves on the first."""
     first = state = best = _State(read_site(name, raw, beside))
-    search = _Search(name, beside)
+    search = _Search(name, beside, first.reading)
     for _ in range(MAX_ROUNDS):
         following = search.step(state)
         if following is None:
@@ -90,8 +90,9 @@ def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
 class _Search:
     """Moves from one text to a better one, and never back."""
 
-    def __init__(self, name: str, beside: Beside) -> None:
+    def __init__(self, name: str, beside: Beside, first: Reading) -> None:
         self._name = name
+        self._first = first
         self._beside = beside
         self._readings = 0
         self._seen: set[tuple[bytes, ...]] = set()
@@ -128,8 +129,8 @@ class _Search:
         fixed = [finding for finding, _ in attempt]
         if not _helped(state.reading, reading, fixed):
             return None
-        files = zip(state.reading.document.files, reading.document.files, strict=True)
-        if not all(kept(old, new) for old, new in files):
+        # Changes in turn may lose what neither of them does.
+        if not _all_kept(state.reading, reading) or not _all_kept(self._first, reading):
             return None
         return _State(reading, (*state.fixed, *fixed))
 
@@ -194,6 +195,10 @@ def _helped(before: Reading, after: Reading, fixed: Sequence[Finding]) -> bool:
     wanted = Counter((finding.rule, finding.message) for finding in fixed)
     gone = all(now[key] <= was[key] - count for key, count in wanted.items())
     return gone and (_hiding(fixed) or weight(after.findings) <= weight(before.findings))
+
+
+def _all_kept(before: Reading, after: Reading) -> bool:
+    return all(map(kept, before.document.files, after.document.files))
 
 
 def _end_of_reading(reading: Reading) -> int:

@@ -132,7 +132,7 @@ class Document:
     @cached_property
     def _files(self) -> dict[int, str]:
         """The file of each node that is not in the site file itself."""
-        return {id(node): base.name for base in self.parts[1:] for node in _nodes(base.root)}
+        return {id(node): base.name for base in self.parts[1:] for node in nodes_of(base.root)}
 
     def locate(self, path: KeyPath, at_key: bool = False) -> Span | None:
         """The place of the value (or key) at `path`, or of its nearest parent's key."""
@@ -166,7 +166,7 @@ class Document:
         return None
 
 
-def _nodes(root: yaml.Node | None) -> Iterator[yaml.Node]:
+def nodes_of(root: yaml.Node | None) -> Iterator[yaml.Node]:
     """All nodes of a document, each once."""
     seen: set[int] = set()
     waiting = [root] if root else []
