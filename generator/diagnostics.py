@@ -247,7 +247,7 @@ def _is_misspelt(word: str, known: str) -> bool:
     if len(wrong) > len(meant) and "".join(wrong) != "".join(meant):
         return False
     short, long = sorted((one, other), key=len)
-    if long.startswith(short) and "-" not in long[len(short) :]:
+    if long.startswith(short) and re.fullmatch("[a-z]*", long[len(short) :]):
         return True
     if len(short) < 3:
         # A word this short may have lost only one letter, unless its other letters identify it.

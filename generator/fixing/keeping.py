@@ -58,7 +58,7 @@ def keeps(document: Document, proposal: Proposal) -> bool:
                 old = _rewritten(document, edit)
                 words = sorted(word for word in _WORD.findall(old) if word not in _OF_A_SHELL)
                 is_moved = words == sorted(_WORD.findall(edit.text))
-                if not is_moved and not _is_same(old, edit.text):
+                if old.strip() and not is_moved and not _is_same(old, edit.text):
                     return False
             case Rename(path) if not _IS_NAME.fullmatch(str(path[-1])):
                 return False

@@ -351,15 +351,19 @@ class _Facts:
     def joined(self) -> tuple[DeclaredNode, ...] | None:
         """The nodes that must be cabled; a node that is alone in its group needs no cable.
 
-        Unknown while the groups are invalid.
+        Unknown while the groups are invalid, or the cables of groups.
         """
         declared = self.declaration
         if declared.nodes is None or (declared.groups is None and self.document.data.get(GROUPS)):
             return None
         groups = declared.groups or ()
+        if declared.serves and not groups:
+            return declared.nodes
+        if declared.cabling is None:
+            return None
         wanted = {name for group in groups if len(group.nodes) > 1 for name in group.nodes}
-        wanted |= {end.name for cable in declared.cabling or () for end in cable.endpoints}
-        if not groups and (declared.serves or not wanted):
+        wanted |= {end.name for cable in declared.cabling for end in cable.endpoints}
+        if not groups and not wanted:
             return declared.nodes
         return tuple(node for node in declared.nodes if node.name in wanted)
 

@@ -1,5 +1,6 @@
 """Rules about cables: whether their ends exist, and whether they form the topology."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from string import digits
@@ -89,19 +90,41 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
             ),
             proposals=_readings(name, ends, near, bare_near, names),
             # The node may have been renamed on purpose, and the cables may still have its old name.
-            unsafe=bool(suspects) and name not in misspelt(suspects[0].name, [name]),
+            unsafe=any(
+                name not in misspelt(node.name, [name])
+                or name.startswith(node.name)
+                or node.name.startswith(name)
+                for node in suspects
+            ),
         )
-    for node_ends in _node_ends(nodes, cabling):
-        for end in node_ends:
-            if end.port not in PORT_NAMES:
-                meant = _meant_port(end.port)
-                yield Fault(
-                    f"{end.name} has no port '{end.port}'",
-                    end.path,
-                    (f"write '{end.name}:{meant}'; " if meant else "")
-                    + "a node has p0, the left port beside the RJ45, and p1, the right one",
-                    proposals=replacements(end.path, [f"{end.name}:{meant}"] if meant else []),
-                )
+    ends = [end for node_ends in _node_ends(nodes, cabling) for end in node_ends]
+    if wrong := [end for end in ends if end.port not in PORT_NAMES]:
+        yield _of_no_port(wrong, is_counted=len(wrong) < len(ends))
+
+
+def _of_no_port(ends: Sequence[Endpoint], is_counted: bool) -> Fault:
+    """All ends at ports that no node has; `is_counted` if other ends show that p0 is the first."""
+    first, *others = ends
+    count = f", and {len(others)} more ends are at no port" if len(others) > 1 else ""
+    count = f", nor {others[0].name} a port '{others[0].port}'" if len(others) == 1 else count
+    meant = [[_meant_port(end.port) for end in ends]]
+    # 1 is the second port, or the first one to those who count from 1.
+    if not is_counted and all(re.fullmatch("(port)?[12]", end.port) for end in ends):
+        meant.append([PORT_NAMES[int(end.port[-1]) - 1] for end in ends])
+    known = [ports for ports in meant if all(ports)]
+    return Fault(
+        f"{first.name} has no port '{first.port}'{count}",
+        first.path,
+        "".join(f"write '{first.name}:{ports[0]}'; " for ports in known[:1])
+        + "".join(f"if they count from 1, '{first.name}:{ports[0]}'; " for ports in known[1:])
+        + "a node has p0, the left port beside the RJ45, and p1, the right one",
+        related=tuple(Related("also", end.path) for end in others),
+        proposals=tuple(
+            tuple(Replace(e.path, f"{e.name}:{p}") for e, p in zip(ends, ports, strict=True))
+            for ports in known
+        ),
+        unsafe=len(meant) > 1,
+    )
 
 
 def _free(near: Sequence[str], nodes: Nodes, cabling: Cabling) -> str:
@@ -158,13 +181,16 @@ def _stem(name: str) -> str:
 
 
 def _meant_port(port: str) -> str:
-    """The port that is meant by P0, 0, port0, enp1s0f0np0 or rocep1s0f0."""
+    """The port that is meant by P0, 0, port0, left, enp1s0f0np0 or rocep1s0f0."""
     for port_number in PORTS:
         halves = [Half(port_number, half) for half in HALVES]
         if port in [name for half in halves for name in (half.interface, half.hca)]:
             return f"p{port_number}"
     meant = f"p{port.lower().removeprefix('port').removeprefix('p')}"
-    return meant if meant in PORT_NAMES else ""
+    return meant if meant in PORT_NAMES else _SIDES.get(port.lower(), "")
+
+
+_SIDES = {"left": "p0", "right": "p1"}
 
 
 def meant(end: Endpoint, names: Collection[str]) -> str:

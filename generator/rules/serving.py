@@ -91,7 +91,7 @@ def node_of_a_group(
         )
 
 
-@rule("SG242", Severity.NOTE, unless="SG201 SG202 SG203 SG241")
+@rule("SG242", Severity.NOTE, unless="SG201 SG202 SG203 SG241 SG243 SG256")
 def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
     """A node outside all groups is idle: it gets its network and services, and no engine."""
     members = {name for group in groups for name in group.nodes}

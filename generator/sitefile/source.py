@@ -193,6 +193,7 @@ def read(name: str, raw: bytes) -> Document:
     text, root, builder = "", None, _Builder()
     try:
         text = _lines(raw)
+        _reject_diff(text)
         builder.findings += _odd_blanks(text)
         plain = re.sub(_ODD_BLANK, " ", text) if builder.findings else text
         _measure(plain)
@@ -307,6 +308,15 @@ def _measure(text: str) -> None:
             raise _UnreadableError(
                 "SG007", "the file is too long", span=_point(event.start_mark), help=_TOO_MUCH
             )
+
+
+def _reject_diff(text: str) -> None:
+    """Reject the lines of a diff, of which YAML can read some."""
+    if found := re.search(r"^-.*\n(?=\+)", text, re.MULTILINE):
+        span = replace(_character(text[: found.start()]), end_column=len(found[0]) - 1)
+        message = "this line and the one below are a diff's: '-' is before it, '+' after it"
+        help_text = "keep the line with '+', without that sign, and remove the one with '-'"
+        raise _UnreadableError("SG001", message, text, span=span, help=help_text, unsafe=True)
 
 
 _TOO_DEEP = f"the file is nested deeper than {MAX_DEPTH} levels"

@@ -80,7 +80,9 @@ def version(rng: random.Random, site: Site) -> Mistake | None:
     sure = [f"v{text}", text.replace(".", ",", 1)]
     # One more digit may make a future version.
     slip = rng.choice([*sure, f"{text}.", f"{text}0", text.replace(".", "", 1)])
-    several, silent = slip not in sure, slip[-2:] != "00" and slip == f"{text}0"
+    # A comma in braces makes two of it.
+    several = slip not in sure or ("," in slip and "{" in site.lines[value.line])
+    silent = slip[-2:] != "00" and slip == f"{text}0"
     where = site.replaced(value, slip)
     return Mistake("version", where, value.line, silent=silent, several=several)
 

@@ -5,7 +5,8 @@ one after which most faults are gone shows the cause of all of them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 from generator.diagnostics import (
@@ -19,7 +20,7 @@ from generator.diagnostics import (
     reading_error,
 )
 from generator.records import record, replace
-from generator.sitefile.key_rules import rules_at
+from generator.sitefile.key_rules import rules_at, section_of
 from generator.sitefile.mistakes.faults import Fault, Faults
 from generator.sitefile.mistakes.single import finding_of, guesses
 from generator.sitefile.sections import SERVED
@@ -53,7 +54,7 @@ def findings(document: Document) -> tuple[list[Finding], frozenset[str]]:
     """
     faults = Faults(document)
     wrong = [fault for fault in faults.all if not _is_replaced(fault, faults.data)]
-    faulty = frozenset(str(fault.path[0]) for fault in wrong)
+    faulty = frozenset(name for fault in wrong for name in _sections(fault, faults.data))
     is_said = _said(faults)
     left = {fault.key: fault for fault in wrong if not is_said(fault)}
     found = []
@@ -71,6 +72,16 @@ def findings(document: Document) -> tuple[list[Finding], frozenset[str]]:
     read = [f for f in document.findings if f.rule != "SG003"]
     found = _without_the_rest(found, document)
     return [*read, *twice, *together(found)], faulty
+
+
+def _sections(fault: Fault, data: Mapping[str, Any]) -> Iterator[str]:
+    """The section that a fault is in, and the one that lacks an unknown key which is its own."""
+    yield str(fault.path[0])
+    if fault.kind == "unknown":
+        yield section_of(str(fault.path[-1]), fault.path[:-1])
+        # With a sign before it, it may be an entry of the list above.
+        if len(fault.path) == 1 and not str(fault.path[0])[:1].isalnum():
+            yield next(reversed([*takewhile(lambda key: key != fault.path[0], data)]), "")
 
 
 def _without_the_rest(found: list[Finding], document: Document) -> list[Finding]:
@@ -149,6 +160,9 @@ def _is_replaced(fault: Fault, data: Any) -> bool:
     if fault.kind not in ("required", "dependencies"):
         return False
     here, key = value_at(data, fault.path[:-1]) or {}, fault.path[-1]
+    if len(here) == 1 and not re.search(r"\w", str(next(iter(here)))):
+        # Dots in place of all that is in it.
+        return True
     other = rules_at(fault.path).get("meta", {}).get("unless")
     of_both = key in SERVED and any(one in here for one in _IN_PLACE_OF_BOTH)
     return key in _IN_PLACE_OF_BOTH or of_both or (other is not None and other in here)
@@ -178,7 +192,8 @@ def _kind(finding: Finding) -> tuple[Any, ...]:
     path: list[Any] = ["*" if isinstance(part, int) else part for part in finding.path]
     words = re.sub(r"'[^']{0,200}'|[0-9]+", "''", finding.message)
     is_known = finding.rule == "SG106" or (finding.rule == "SG101" and bool(finding.proposals))
-    if finding.at_key and is_known and path:
+    is_any = finding.rule == "SG103" and "valuesrules" in rules_at(finding.path[:-1])
+    if path and (is_any or (finding.at_key and is_known)):
         path[-1] = "*"
     if finding.rule == "SG102":
         words = re.sub("[0-9]+", "", finding.message)

@@ -23,7 +23,7 @@ _PAIR = re.compile(r" *[\w.-]+( *[:=] *| +)\S")
 # What a diff, a terminal or a viewer of files writes before a line.
 _MARK = re.compile(r"[ \t]*([+>$*|\u2502]|[0-9]+[:|]?)[ \t]+(?=[A-Za-z_])")
 # How entries of a list begin elsewhere.
-_BULLET = re.compile(r" *([*+o\u2022\u2013\u2014]|--|[0-9]+\.) +(?=\S)")
+_BULLET = re.compile(r" *([*+o]|[^\w\s\x00-\x7f]|--|[0-9]+\.) +(?=\S)")
 
 
 def columns(lines: list[str], at: int) -> Iterator[Slip]:

@@ -89,12 +89,13 @@ def json_text(path: KeyPath, value: Any) -> tuple[str, Data] | None:
 
 
 def unwrapped(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, Data] | None:
-    """The only entry of a list, if its key takes a value of that type."""
-    if not isinstance(value, list) or len(value) != 1 or "list" in types:
+    """The only entry of a list, or what is under `value`, if its key takes a value of that type."""
+    is_list = isinstance(value, list) and len(value) == 1 and "list" not in types
+    if _is_misplaced(path) or not (
+        is_list or (isinstance(value, dict) and set(value) == {"value"})
+    ):
         return None
-    if _is_misplaced(path):
-        return None
-    (entry,) = value
+    (entry,) = value if is_list else value.values()
     meaning: Any = Plain(entry).meaning() if isinstance(entry, str) else entry
     is_text = "string" in types and not {"integer", "float"} & set(types)
     meaning = str(entry) if is_text else meaning

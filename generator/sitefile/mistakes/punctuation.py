@@ -189,14 +189,15 @@ def _colon(number: int, pair: re.Match[str], help_text: str) -> Slip:
 def brackets(lines: list[str], number: int) -> Iterator[Slip]:
     """A bracket or brace that is not closed on its line, with every place where it could be."""
     line = code(lines[number])
-    opened = _unclosed(line)
-    if opened is None:
+    left = _unclosed(line)
+    if left and (inside := _COMMENT_INSIDE.fullmatch(lines[number][len(line) :])):
+        yield _comment_inside(number, line, inside, "".join(_OPENING[line[at]] for at in left))
         return
+    if len(left) != 1:
+        return
+    (opened,) = left
     mark = line[opened]
     closing = _OPENING[mark]
-    if inside := _COMMENT_INSIDE.fullmatch(lines[number][len(line) :]):
-        yield _comment_behind(number, line, inside, closing)
-        return
     ends = [place.start() for place in re.finditer(r",|[\]}]|$", line) if place.start() > opened]
     for column in reversed(ends):
         yield Slip(
@@ -211,23 +212,23 @@ def brackets(lines: list[str], number: int) -> Iterator[Slip]:
 _COMMENT_INSIDE = re.compile(r"\s+#\s*([^,\]}]*)([,\]}].*)")
 
 
-def _comment_behind(number: int, line: str, inside: re.Match[str], closing: str) -> Slip:
-    """A comment between brackets, which hides what follows on its line: it goes to the end."""
+def _comment_inside(number: int, line: str, inside: re.Match[str], closing: str) -> Slip:
+    """A comment between brackets, which hides what follows on its line."""
     end = len(line) + len(inside[0])
-    return Slip(
-        stretch(number, len(line) + inside[0].index("#"), end),
-        f"a comment hides the rest of its line, and the '{closing}'",
-        f"write the comment behind the '{closing}'",
-        (
-            Rewrite(
-                stretch(number, len(line), end), f"{inside[2].rstrip()}  # {inside[1].rstrip()}"
-            ),
-        ),
-    )
+    comment = stretch(number, len(line) + inside[0].index("#"), end)
+    message = f"a comment hides the rest of its line, and the '{closing}'"
+    if line[-1] in ",[{":
+        # The entry may have been commented out on purpose.
+        close = (Rewrite(stretch(number, len(line), len(line)), closing),)
+        text = f"write the '{closing}' before it, or remove the '#'"
+        return Slip(comment, message, text, close, unsafe=True)
+    behind = f"{inside[2].rstrip()}  # {inside[1].rstrip()}"
+    edits = (Rewrite(stretch(number, len(line), end), behind),)
+    return Slip(comment, message, f"write the comment behind the '{closing}'", edits)
 
 
-def _unclosed(line: str) -> int | None:
-    """The column of the only bracket that is not closed by a matching one."""
+def _unclosed(line: str) -> list[int]:
+    """The columns of brackets that are not closed by a matching one, the inner ones first."""
     stack: list[int] = []
     left: list[int] = []
     for column, letter in enumerate(line):
@@ -237,10 +238,9 @@ def _unclosed(line: str) -> int | None:
             while stack and line[stack[-1]] != _CLOSING[letter]:
                 left.append(stack.pop())
             if not stack:
-                return None
+                return []
             stack.pop()
-    left += stack
-    return left[0] if len(left) == 1 else None
+    return left + stack[::-1]
 
 
 def _before(line: str, column: int) -> str:

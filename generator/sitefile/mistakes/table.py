@@ -81,7 +81,7 @@ SLIPS: Sequence[SlipOfText] = (
     SlipOfText("a quote that is not closed", "the quote", punctuation.quotes, _above),
     SlipOfText("a key without its colon", "the colon", punctuation.colons),
     SlipOfText("a text with ': ' in it", "quotes", punctuation.texts),
-    SlipOfText("a bracket that is not closed", "the bracket", punctuation.brackets),
+    SlipOfText("a bracket that is not closed", "the bracket", punctuation.brackets, close),
     SlipOfText("a comma that is missing", "the comma", punctuation.commas),
     SlipOfText("tabs as indentation", "spaces", indentation.tabs, _at),
     SlipOfText("an entry without its dash, or the space after", "it", indentation.dashes, close),

@@ -240,31 +240,42 @@ def run_together(faults: Faults) -> Found:
         entries = value_at(faults.data, path)
         if not isinstance(entries, list):
             continue
-        at = next((i for i, v in enumerate(entries) if isinstance(v, str) and " " in v), None)
-        if at is None or len(words := [w.strip("'\"") for w in entries[at].split()]) != 2:
+        at = next((i for i, v in enumerate(entries) if isinstance(v, str) and _parts(v)), None)
+        if at is None or not (words := _parts(entries[at])):
             continue
         meant = [*entries[:at], *words, *entries[at + 1 :]]
         place = (*path, at)
         parted = _comma(faults.document, place, entries[at])
-        if parted := parted or _dash(faults.document, place, words[1]):
+        if parted := parted or _dash(faults.document, place, words[-1]):
             rule = "SG106" if fault.kind == "check_with" else "SG107"
             yield replace(parted, rule=rule), (Replace(path, meant),)
 
 
+# What parts two entries: a space alone, or another alphabet's comma.
+_WIDE = re.compile("[\uff0c\uff1b\u3001\u060c]\\s*")
+_BETWEEN = re.compile(f"{_WIDE.pattern}|\\s+")
+
+
+def _parts(value: str) -> list[str]:
+    """The two entries that a text is, or as many as have wide commas between them."""
+    words = _BETWEEN.split(value)
+    is_list = len(words) == 2 or len(words) - 1 == len(_WIDE.findall(value)) > 0
+    return [word.strip("'\"") for word in words] if is_list else []
+
+
 def _comma(document: Document, path: KeyPath, value: str) -> Finding | None:
-    """Two words on one line with a space between them, where a comma was meant too."""
+    """Words on one line with a space between them, where a comma was meant too."""
     span = _own_span(document, path, value)
     if span is None:
         return None
-    one, other = (word.strip("'\"") for word in value.split())
-    column = span.column + value.index(" ")
-    between = replace(span, column=column, end_column=column)
-    return _parted(
-        path,
-        f"a ',' is missing between '{one}' and '{other}'",
-        f"write '{one}, {other}'",
-        Rewrite(between, ","),
+    one, other, *_ = words = _parts(value)
+    places = (found.span() for found in _BETWEEN.finditer(value))
+    edits = tuple(
+        Rewrite(replace(span, column=span.column + start, end_column=span.column + end), ", ")
+        for start, end in places
     )
+    message = f"a ',' is missing between '{one}' and '{other}'"
+    return _parted(path, message, f"write '{', '.join(words)}'", *edits)
 
 
 def _dash(document: Document, path: KeyPath, word: str) -> Finding | None:
@@ -285,8 +296,8 @@ def _dash(document: Document, path: KeyPath, word: str) -> Finding | None:
     return replace(_parted(path, message, f"write '- {word}'", dash), span=behind)
 
 
-def _parted(path: KeyPath, message: str, help_text: str, edit: Rewrite) -> Finding:
-    return reading_error("", message, path, help=help_text, proposals=((edit,),))
+def _parted(path: KeyPath, message: str, help_text: str, *edits: Rewrite) -> Finding:
+    return reading_error("", message, path, help=help_text, proposals=(edits,))
 
 
 def swapped(faults: Faults) -> Found:
