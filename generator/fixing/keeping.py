@@ -15,6 +15,7 @@ import yaml
 
 from generator.diagnostics import (
     Add,
+    Data,
     Finding,
     KeyPath,
     Proposal,
@@ -56,9 +57,7 @@ def keeps(document: Document, proposal: Proposal) -> bool:
         match edit:
             case Rewrite():
                 old = _rewritten(document, edit)
-                words = sorted(word for word in _WORD.findall(old) if word not in _OF_A_SHELL)
-                is_moved = words == sorted(_WORD.findall(edit.text))
-                if old.strip() and not is_moved and not _is_same(old, edit.text):
+                if old.strip() and not _says_the_same(old, edit.text):
                     return False
             case Rename(path) if not _IS_NAME.fullmatch(str(path[-1])):
                 return False
@@ -68,7 +67,7 @@ def keeps(document: Document, proposal: Proposal) -> bool:
                 return False
             case Replace(path, value):
                 old = value_at(document.data, path)
-                if not _is_same(_joined(old), _joined(value)) and _said(old) != _said(value):
+                if not _says_the_same(old, value):
                     lost.update(_words(old))
                     added.update(_words(value))
             case Add(_, value):
@@ -169,6 +168,13 @@ def _words(value: Any) -> Iterator[str]:
             yield from _words(item)
     elif value not in (None, ""):
         yield _letters(str(value))
+
+
+def _says_the_same(old: Any, new: Data) -> bool:
+    """Whether a value is another one in another form; several do not become one text."""
+    several = isinstance(old, dict | list) and len(old) > 1 and isinstance(new, str)
+    is_same = _said(old) == _said(new) or _is_same(_joined(old), _joined(new))
+    return is_same and not several
 
 
 def _said(value: Any) -> list[str]:

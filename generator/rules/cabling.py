@@ -309,7 +309,7 @@ def _is_to_itself(nodes: Nodes, cable: DeclaredCable) -> bool:
     return a.name == b.name and a.name in _names(nodes)
 
 
-@shape_rule("SG208", unless="SG201 SG202 SG203 SG205")
+@shape_rule("SG208", unless="SG201 SG202 SG203 SG205 SG241")
 def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterator[Fault]:
     """One node is alone, two share a cable, three to eight form a ring, any number use a switch."""
     kind = TOPOLOGIES[topology.kind]

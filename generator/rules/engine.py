@@ -124,7 +124,7 @@ def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG612", Severity.WARNING, unless="SG602")
+@rule("SG612", Severity.WARNING, unless="SG602 SG605")
 def image_perhaps_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
     """An image for the Ray launcher is known to contain Ray."""
     known = catalogs.image(engine.image)

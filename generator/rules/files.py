@@ -210,7 +210,7 @@ class _Named:
     nodes: tuple[str, ...]
 
 
-@rule("SG695", unless="SG632 SG633 SG634", suppressed_by=f"SG402 SG413 {_FLAG_FAULTS}")
+@rule("SG695", unless="SG605 SG632 SG633 SG634", suppressed_by=f"SG402 SG413 {_FLAG_FAULTS}")
 def path_that_is_not_in_the_container(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
 ) -> Iterator[Fault]:

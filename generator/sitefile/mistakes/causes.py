@@ -144,7 +144,7 @@ def _said(faults: Faults) -> Callable[[Fault], bool]:
             return True
         if fault.kind == "unknown" and merged and faults.document.locate(path) in merged:
             return True
-        if fault.kind in ("required", "dependencies"):
+        if fault.kind in ("required", "dependencies", "minlength"):
             return path[:-1] in unread
         if fault.kind == "type" and path in above:
             return True
@@ -189,6 +189,8 @@ def together(found: Iterable[Finding]) -> Iterator[Finding]:
 def _kind(finding: Finding) -> tuple[Any, ...]:
     if finding.stage is Stage.RULES:
         return _kind_of_flag(finding)
+    if same := _everywhere(finding):
+        return finding.at_key, same
     path: list[Any] = ["*" if isinstance(part, int) else part for part in finding.path]
     words = re.sub(r"'[^']{0,200}'|[0-9]+", "''", finding.message)
     is_known = finding.rule == "SG106" or (finding.rule == "SG101" and bool(finding.proposals))
@@ -198,6 +200,21 @@ def _kind(finding: Finding) -> tuple[Any, ...]:
     if finding.rule == "SG102":
         words = re.sub("[0-9]+", "", finding.message)
     return finding.rule, tuple(path), words, len(finding.proposals), finding.unsafe
+
+
+def _everywhere(finding: Finding) -> str:
+    """What was searched and replaced in a whole file: quotes, or the form of keys."""
+    edits = [edit for proposal in finding.proposals for edit in proposal]
+    if finding.help.startswith("U+"):
+        return finding.help.partition(" ")[0]
+    if finding.rule != "SG101" or len(edits) != 1 or not isinstance(edits[0], Rename):
+        return ""
+    key, meant = str(finding.path[-1]), edits[0].key
+    return next((form.__name__ for form in (str.lower, _underscored) if form(key) == meant), "")
+
+
+def _underscored(key: str) -> str:
+    return key.replace("-", "_")
 
 
 def _kind_of_flag(finding: Finding) -> tuple[Any, ...]:

@@ -128,10 +128,9 @@ def lost_head(faults: Faults) -> Found:
 def _by_mapping(faults: Faults) -> dict[KeyPath, list[str]]:
     """The keys of each mapping that may belong elsewhere."""
     found: dict[KeyPath, list[str]] = {}
-    paths = [
-        *faults.strays,
-        *(f.path for f in faults.of("allowed", "check_with", "type") if f.path),
-    ]
+    values = (f for f in faults.of("allowed", "check_with", "type") if f.path)
+    # With a word processor's quotes around it, a value is not another key's.
+    paths = [*faults.strays, *(f.path for f in values if str(f.value).isascii())]
     for path in paths[:_MOST_KEYS]:
         if isinstance(path[-1], str):
             found.setdefault(path[:-1], []).append(path[-1])
@@ -469,7 +468,7 @@ def below_one_key(faults: Faults) -> Found:
     for path in (fault.path for fault in faults.of("unknown") if len(fault.path) == 1):
         inner = value_at(faults.data, path)
         known = [key for key in inner if key in keys_at(())] if isinstance(inner, dict) else []
-        if len(known) > 1 and not set(known) & faults.data.keys():
+        if "nodes" in known and not set(known) & faults.data.keys():
             edits: Proposal = (Remove(path), *(Add((key,), inner[key]) for key in known))
             message = f"the site is under '{path[0]}', not at the margin"
             text = f"remove '{path[0]}:', and unindent what is under it"

@@ -192,7 +192,7 @@ def cut_by_comma(faults: Faults) -> Found:
             continue
         signs = (".", "") if re.fullmatch("[0-9]{3}", str(path[-1])) else (".",)
         entries = [value_at(data, first), *keys[keys.index(path[-1]) :]]
-        meant_list: list[Data] = [Plain(str(entry).strip("()")) for entry in entries]
+        meant_list: list[Data] = [Plain(str(entry).strip("()<>")) for entry in entries]
         if is_valid(first, meant_list):
             shown = ", ".join(map(str, meant_list))
             finding = reading_error(
@@ -214,8 +214,8 @@ def cut_by_comma(faults: Faults) -> Found:
                 first,
                 help=f"write '{before}: {meant}'",
                 proposals=((Rewrite(comma, sign),),),
-                # Two values, or one: nothing is 0, but much begins with it.
-                unsafe=value_at(data, first) != "0" and is_valid(first, value_at(data, first)),
+                # Two values, or one.
+                unsafe=True,
             )
             yield finding, (Remove(path), Replace(first, Plain(meant)))
 
@@ -251,9 +251,9 @@ def run_together(faults: Faults) -> Found:
             yield replace(parted, rule=rule), (Replace(path, meant),)
 
 
-# What parts two entries: a space alone, or another alphabet's comma.
-_WIDE = re.compile("[\uff0c\uff1b\u3001\u060c]\\s*")
-_BETWEEN = re.compile(f"{_WIDE.pattern}|\\s+")
+# What parts two entries: a space alone, or another comma than YAML's.
+_WIDE = re.compile("[;|\uff0c\uff1b\u3001\u060c]\\s*")
+_BETWEEN = re.compile(f"(?<!\\s)\\s*+{_WIDE.pattern}|\\s+")
 
 
 def _parts(value: str) -> list[str]:
