@@ -12,6 +12,8 @@ from generator.fixing.repair import repair
 from typos.text import Site
 
 TESTS = Path(__file__).parent.parent
+# Sites with everything that the format has.
+_TODAY = Path(__file__).parent / "today"
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ def files() -> list[File]:
 
 
 def _files() -> Iterator[File]:
-    folders = (TESTS.parent / "sites", TESTS.parent / "sites/more", TESTS / "right")
+    folders = (TESTS.parent / "sites", TESTS.parent / "sites/more", TESTS / "right", _TODAY)
     paths = [path for folder in folders for path in folder.glob("*.yaml")]
     paths += (TESTS / "golden").glob("*/site.yaml")
     for number, path in enumerate(sorted(paths)):

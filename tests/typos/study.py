@@ -19,13 +19,16 @@ from generator.site import Site as Derived
 from typos import (
     blocks,
     foreign,
+    forms,
     habits,
     layout,
+    leftovers,
     mistakes,
     nesting,
     night,
     pastes,
     references,
+    renames,
     values,
     words,
 )
@@ -44,6 +47,9 @@ KINDS: Sequence[Callable[[random.Random, Site], Mistake | None]] = (
     *pastes.MISTAKES,
     *habits.MISTAKES,
     *night.MISTAKES,
+    *leftovers.MISTAKES,
+    *forms.MISTAKES,
+    *renames.MISTAKES,
 )
 
 
@@ -118,7 +124,7 @@ def _outcome(file: File, original: Reading, mistake: Mistake) -> Outcome:
         mistake=mistake,
         changes=changes,
         detected=bool(new),
-        right_line=mistake.line < 0 or (bool(lines) and lines[0] == mistake.line),
+        right_line=mistake.line < 0 or lines[:1] in [[n] for n in mistake.lines or [mistake.line]],
         one_finding=len(new) == 1,
         restored=restored,
         harmed=done.changed

@@ -2,7 +2,7 @@
 
 import random
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,8 @@ class Mistake:
 
     A `silent` mistake may make another valid site, so it need not be reported. A `several` mistake
     can be read in more than one way or is undone by a removal: nothing may be changed without a
-    person. `meant` is the
-    intended site; unless given, it is the site itself.
+    person. `meant` is the intended site; unless given, it is the site itself. If any of several
+    lines is right, `lines` has them.
     """
 
     kind: str
@@ -29,6 +29,7 @@ class Mistake:
     silent: bool = False
     several: bool = False
     meant: str = ""
+    lines: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,22 @@ class Site:
         self.text = text
         self.lines = text.split("\n")
         self.scalars = tuple(_scalars(yaml.compose(text, Loader=NodeLoader), ()))
+
+    def value(self, key: Scalar) -> Scalar:
+        """The value of a key that has one."""
+        return next(v for v in self.values if v.path == key.path)
+
+    def edited(self, edits: Mapping[Scalar, str]) -> str:
+        """The file with several keys or values replaced."""
+        lines = list(self.lines)
+        for place in sorted(edits, key=lambda s: (s.line, s.column), reverse=True):
+            line = lines[place.line]
+            lines[place.line] = line[: place.column] + edits[place] + line[place.end :]
+        return "\n".join(lines)
+
+    def instead(self, first: int, end: int, *lines: str) -> str:
+        """The file with other lines in place of a range of lines."""
+        return "\n".join([*self.lines[:first], *lines, *self.lines[end:]])
 
     @property
     def keys(self) -> list[Scalar]:

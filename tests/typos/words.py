@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typos.text import KeyPath, Mistake, Scalar, Site
 
 # What Compose, Kubernetes, netplan, Slurm, launchers and engines call the same thing.
-_OTHER_NAMES: Mapping[KeyPath, tuple[str, ...]] = {
+OTHER_NAMES: Mapping[KeyPath, tuple[str, ...]] = {
     ("nodes",): ("hosts", "workers", "servers", "machines", "inventory", "members"),
     ("cabling",): ("cables", "links", "connections", "wiring", "edges"),
     ("topology",): ("network", "fabric", "layout"),
@@ -53,11 +53,11 @@ _OTHER_NAMES: Mapping[KeyPath, tuple[str, ...]] = {
 
 def other_name(rng: random.Random, site: Site) -> Mistake | None:
     """A key under the name that another tool has for it."""
-    places = [k for k in site.keys if _of_format(k) in _OTHER_NAMES]
+    places = [k for k in site.keys if of_format(k) in OTHER_NAMES]
     if not places:
         return None
     place = rng.choice(places)
-    name = rng.choice(_OTHER_NAMES[_of_format(place)])
+    name = rng.choice(OTHER_NAMES[of_format(place)])
     return Mistake("other name", site.replaced(place, name), place.line)
 
 
@@ -186,7 +186,7 @@ def trap(rng: random.Random, site: Site) -> Mistake | None:
     return Mistake("YAML trap", site.replaced(value, slip), value.line, silent=same, several=True)
 
 
-def _of_format(place: Scalar) -> KeyPath:
+def of_format(place: Scalar) -> KeyPath:
     """The path of a key without the numbers of entries."""
     path = tuple(part for part in place.path if isinstance(part, str))
     return path[1:] if path[:1] == ("groups",) else path
