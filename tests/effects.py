@@ -31,6 +31,7 @@ from cluster import nodes, stack
 from cluster.machines import Machine
 from firewall_matrix import POLICIES, RULES, STATUS
 from programs import require, require_root
+from recabling import plug_in
 
 from generator.verify.namespaces import MANAGEMENT, PROGRAMS
 
@@ -109,7 +110,7 @@ def node(folder: Path) -> Iterator[tuple[Machine, Sequence[str]]]:
         (keys / name).write_text(f"IdentityFile {place}/own\n{SSH}")
     with stack.cabled(first, folder) as network, stack.Rack({"spark1": tree}, network) as rack:
         machine = rack.machines["spark1"]
-        network.plug_in("spark2", MANAGEMENT, "enp1s0f0np0")
+        plug_in(network, "spark2", MANAGEMENT, "enp1s0f0np0")
         there = network.command("spark2")
         argv = ["ip", "address", "add", "10.0.0.12/24", "dev", MANAGEMENT]
         subprocess.run([*there, *argv], check=True)

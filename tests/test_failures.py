@@ -20,6 +20,7 @@ from conftest import Command
 from node_programs import loaded
 from programs import require, require_root
 from racks import ring_text, site_text
+from recabling import plug_in
 from tables import of_each
 from valid_sites import EXAMPLES, valid, valid_file
 
@@ -106,7 +107,7 @@ def _carried_out(nodes: Fabric, site: Site, fault: Fault) -> Iterator[None]:
         yield
     finally:
         for node, interface in pulled:
-            nodes.plug_in(node, interface)
+            plug_in(nodes, node, interface)
         nodes._await_bridges()
         for node in nodes.trees:
             nodes.run(node, "ip", "neigh", "flush", "all")

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import require
 from site_files import changed_site_files, damaged_texts, site_files, written
+from typos.text import Site as Written
 
 from generator.diagnostics import Add, weight
 from generator.fixing.keeping import kept
@@ -32,6 +33,9 @@ from generator.sitefile import source
 
 def shown(done: Repair) -> str:
     return difference(done.before.document, done.after.document)
+
+
+TODAY = ROOT / "tests/typos/today"
 
 
 # --- layout stays -------------------------------------------------------------------------------
@@ -245,6 +249,17 @@ def test_comment_behind_a_moved_key_goes_with_it() -> None:
 )
 def test_what_is_kept(before: str, after: str, is_kept: bool) -> None:
     assert kept(*(source.read("", text.encode()) for text in (before, after))) is is_kept
+
+
+@pytest.mark.parametrize("path", sorted(TODAY.glob("*.yaml")), ids=lambda path: path.stem)
+def test_what_is_gone_is_missed(path: Path) -> None:
+    """Each value that is left out, or replaced by another one, and each line that is left out."""
+    site = Written(path.read_text())
+    texts = [site.replaced(value, text) for value in site.values for text in ("", "mjolnir")]
+    texts += [site.with_line(key.line) for key in site.keys if site.is_line(key)]
+    before = source.read("", site.text.encode())
+    assert len(texts) > 60
+    assert [text for text in texts if kept(before, source.read("", text.encode()))] == []
 
 
 def test_cables_are_written_like_the_other_lists() -> None:

@@ -12,6 +12,7 @@ import pytest
 from bundles import NODES, NodeFolder, links
 from cluster.machines import booted, prepared
 from programs import require, require_root
+from recabling import set_mtu
 from tables import of_each
 from waiting import until
 
@@ -137,7 +138,7 @@ def test_late_cable(tmp_path: Path) -> None:
     trees = {folder.name: prepared(folder.copy(tmp_path)) for folder in LAB_MESH}
     site = LAB_MESH[0].site
     with fabric(trees, links(site.cables), tmp_path) as nodes:
-        nodes.set_mtu("spark1", "enp1s0f0np0", 1500)
+        set_mtu(nodes, "spark1", "enp1s0f0np0", 1500)
         with booted(trees["spark1"], nodes.command("spark1")) as machine:
             machine.systemctl("start", "--no-block", ENGINE)
             machine.wait("activating")
@@ -147,7 +148,7 @@ def test_late_cable(tmp_path: Path) -> None:
             # However long it waits, that does not count as a failed start.
             limit = machine.systemctl("show", "--property=TimeoutStartUSec", "--value", ENGINE)
             assert limit == "infinity"
-            nodes.set_mtu("spark1", "enp1s0f0np0", 9000)
+            set_mtu(nodes, "spark1", "enp1s0f0np0", 9000)
             machine.wait("active")
             until(lambda: machine.calls == START)
 

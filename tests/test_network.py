@@ -11,6 +11,7 @@ import pytest
 from bundles import BUNDLES, Bundle, links
 from programs import require, require_root
 from racks import ring_text
+from recabling import set_mtu
 from waiting import PATIENCE
 
 from generator.site import Site
@@ -72,13 +73,13 @@ def faults(nodes: Fabric, node: str, limit: int = 0) -> list[str]:
 def test_forever_waits_and_reports_faults_once(lab_mesh: Fabric, tmp_path: Path) -> None:
     """A fault is reported once, and the wait ends when it is gone."""
     program, _ = script(lab_mesh, "spark1", 0)
-    lab_mesh.set_mtu("spark1", "enp1s0f0np0", 1500)
+    set_mtu(lab_mesh, "spark1", "enp1s0f0np0", 1500)
     with (tmp_path / "log").open("w+") as log:
         argv = lab_mesh.command("spark1", program, "--forever")
         with subprocess.Popen(argv, stdout=log, stderr=log) as waiting:
             with pytest.raises(subprocess.TimeoutExpired):
                 waiting.wait(6)
-            lab_mesh.set_mtu("spark1", "enp1s0f0np0", 9000)
+            set_mtu(lab_mesh, "spark1", "enp1s0f0np0", 9000)
             assert waiting.wait(20) == 0
         log.seek(0)
         assert log.read().splitlines() == [
@@ -212,7 +213,7 @@ def test_small_mtu_in_one_file(tmp_path: Path) -> None:
 
 
 def test_small_mtu(lab_mesh: Fabric) -> None:
-    lab_mesh.set_mtu("spark2", FAR, 1500)
+    set_mtu(lab_mesh, "spark2", FAR, 1500)
     fault = f"cable 1: the MTU of {FAR} is 1500, not 9000"
     assert all_faults(lab_mesh) == unanswered(LAB_MESH.site, FAR_ADDRESS) | {"spark2": [fault]}
 
@@ -253,11 +254,11 @@ def test_limit(lab_mesh: Fabric) -> None:
 
 
 def test_late_cable(lab_mesh: Fabric) -> None:
-    lab_mesh.set_mtu("spark1", NEAR, 1500)
+    set_mtu(lab_mesh, "spark1", NEAR, 1500)
     argv = lab_mesh.command("spark1", *script(lab_mesh, "spark1", limit=int(PATIENCE)))
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as waiting:
         with pytest.raises(subprocess.TimeoutExpired):
             waiting.wait(1)
-        lab_mesh.set_mtu("spark1", NEAR, 9000)
+        set_mtu(lab_mesh, "spark1", NEAR, 9000)
         assert waiting.communicate(timeout=PATIENCE)[0] == "the fabric of spark1 is ready\n"
         assert waiting.returncode == 0

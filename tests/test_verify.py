@@ -26,6 +26,7 @@ from bundles import BUNDLES, IDLE, NODES, NodeFolder, covering, links
 from cluster import cables
 from node_programs import loaded
 from programs import require, require_root
+from recabling import set_mtu
 from waiting import PATIENCE, until
 
 from generator.catalogs.vocabularies import VARIABLE
@@ -2266,7 +2267,7 @@ def test_cables_of_a_ring(ring: Network) -> None:
         "spark3": {},
     }
     ring.fabric.unplug("spark1", NEAR)
-    ring.fabric.set_mtu("spark3", FAR, 1500)
+    set_mtu(ring.fabric, "spark3", FAR, 1500)
     ring.fabric.run("spark1", "ip", "address", "flush", "dev", FAR)
     found = ring.faults("spark1")
     assert found.pop("link p0.h0").startswith(f"FAIL cable 1: no carrier on {NEAR}. To do: ")

@@ -22,7 +22,6 @@ from generator.settings.flags import Asked, EngineSettings
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Parallel
 
 SPECULATIVE: KeyPath = ("model", "speculative")
-METHOD: KeyPath = (*SPECULATIVE, "method")
 
 
 @record

@@ -7,7 +7,7 @@ removes or overwrites something is shown, and a person decides. `keeps` judges a
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_network
 from typing import Any
 
@@ -15,7 +15,6 @@ import yaml
 
 from generator.diagnostics import (
     Add,
-    Data,
     Finding,
     KeyPath,
     Proposal,
@@ -26,20 +25,28 @@ from generator.diagnostics import (
     misspelt,
     slips,
 )
-from generator.sitefile.source import Document, nodes_of, value_at
+from generator.sitefile.mistakes.meanings import NO, YES
+from generator.sitefile.mistakes.values import FIGURES
+from generator.sitefile.source import Document, continued_lines, nodes_of, value_at
 
-# Letters that look like digits, and are typed in place of them.
-_FIGURES = str.maketrans({"o": "0", "l": "1", "i": "1"})
-_ON = ("true", "yes", "y", "on", "ok", "enable", "enabled", "1")
-_OFF = ("false", "no", "n", "off", "none", "disable", "disabled", "0")
-_SIZE = re.compile(r"([0-9]{1,30})(?:([kmgt])(?:i?b)?)?")
-_FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_ON, _OFF = ("true", "1", *YES), ("false", "none", "0", *NO)
+_NUMBER = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?) ?(%|cm|[kmgt]?)(?: ?[a-z]{1,7})?")
+# What a number may be multiplied by to have the unit of its key.
+_FACTORS: Mapping[str, Sequence[float]] = {
+    "": (1,),
+    "%": (0.01,),
+    "cm": (0.01,),
+    "k": (2**10,),
+    "m": (1, 2**20),
+    "g": (1, 2**30),
+    "t": (1, 2**40),
+}
 _WORD = re.compile(r"\w+")
 # What is written before a variable in a script or a command line, and says nothing here.
 _OF_A_SHELL = ("export", "set", "e", "env")
-_UNIT = re.compile(r"(?<=[0-9k]) ?(?:tokens?|tok|bytes?|b|gi?b?|m|met(?:er|re)s?)$")
 # A key that is none of a name's may be a value that was written for one.
 _IS_NAME = re.compile(r"[\W_]*[A-Za-z][\w .-]*[\W_]*")
+_SHORT = 4
 _COMMENT = re.compile(r"(?<!\s)\s*+(#|//)\s.*$")
 
 
@@ -51,28 +58,24 @@ def correction(document: Document, finding: Finding) -> Proposal | None:
 
 def keeps(document: Document, proposal: Proposal) -> bool:
     """Whether all that a document says is in it after the edits, where it was meant to be."""
-    lost, added = Counter[str](), Counter[str]()
+    gone, new = list[_Scalar](), list[_Scalar]()
     is_move = any(isinstance(edit, Remove) for edit in proposal)
     for edit in proposal:
         match edit:
-            case Rewrite():
+            case Rewrite(_, text):
                 old = _rewritten(document, edit)
-                if old.strip() and not _says_the_same(old, edit.text):
+                if old.strip() and _said(old) != _said(text) and not _is_same(old, text):
                     return False
             case Rename(path) if not _IS_NAME.fullmatch(str(path[-1])):
                 return False
-            case Remove(path):
-                lost.update(_words(value_at(document.data, path)))
             case Add(path) if is_move and not _is_only_home(document.data, path):
                 return False
-            case Replace(path, value):
-                old = value_at(document.data, path)
-                if not _says_the_same(old, value):
-                    lost.update(_words(old))
-                    added.update(_words(value))
-            case Add(_, value):
-                added.update(_words(value))
-    return not lost - added
+            case Remove(path) | Replace(path):
+                gone += _scalars(value_at(document.data, path))
+        new += _scalars(edit.value) if isinstance(edit, Replace | Add) else ()
+    # Another key is another meaning, unless the edit is to rename it.
+    keys = {text for is_key, text in gone if is_key}
+    return keys <= {text for _, text in new} and all(_took(old, new) for old in sorted(gone))
 
 
 def _is_only_home(data: Any, path: KeyPath) -> bool:
@@ -92,27 +95,23 @@ def kept(before: Document, after: Document) -> bool:
 
     If either is no YAML, their words are compared in place of their trees.
     """
-    was, now = _tokens(before.text), _tokens(after.text)
     if before.root is None or after.root is None:
-        return not _joins_lines(before, after) and not was - now - Counter(_OF_A_SHELL)
-    comments = Counter(word for text in _comments(before.text) for word in _tokens(text))
+        lost = _tokens(before.text) - _tokens(after.text) - Counter(_OF_A_SHELL)
+        return not lost and not _joins_lines(before, after)
     # The key of a list or a mapping says nothing by itself: all that it held may have moved.
     had = _keys(before.root, yaml.ScalarNode) + _values(before.root)
     has = _keys(after.root, yaml.Node) + _values(after.root)
     # Values first: a key may have any new name.
     gone, new = sorted((had - has).elements()), list((has - had).elements())
-    return not comments - now and all(_took(old, new) for old in gone)
+    uncommented = Counter(word for _, text in new for word in _tokens(text).elements())
+    hidden = _in_comments(before.text) - _in_comments(after.text)
+    return not hidden - uncommented and all(_took(old, new) for old in gone)
 
 
 def _joins_lines(before: Document, after: Document) -> bool:
     """Whether a line that was changed goes on with the text above it."""
     was, now = set(before.text.split("\n")), after.text.split("\n")
-    return any(
-        line not in was
-        for node in nodes_of(after.root)
-        if isinstance(node, yaml.ScalarNode) and not node.style
-        for line in now[node.start_mark.line + 1 : node.end_mark.line + 1]
-    )
+    return any(now[line] not in was for line in continued_lines(after.root))
 
 
 # Whether it is a key, and its text.
@@ -128,15 +127,18 @@ def _took(old: _Scalar, new: list[_Scalar]) -> bool:
     parts = [same] if same else [one for one in new if not Counter(_said(one[1])) - words]
     for part in parts:
         new.remove(part)
-    return bool(same) or not words - Counter(word for _, part in parts for word in _said(part))
+    found = Counter(word for _, part in parts for word in _said(part))
+    return bool(same) or (bool(words) and not words - found)
 
 
 def _tokens(text: str) -> Counter[str]:
     return Counter(_WORD.findall(text.lower()))
 
 
-def _comments(text: str) -> Iterator[str]:
-    return (found[1] for found in re.finditer(r"(?:(?:^|\s)#|(?:#|//)\s)(.*)", text, re.MULTILINE))
+def _in_comments(text: str) -> Counter[str]:
+    """The words of comments, also of those that YAML takes for a part of the value before."""
+    found = re.findall(r"(?:(?:^|\s)#|(?:#|//)\s)(.*)", text, re.MULTILINE)
+    return _tokens("\n".join(found))
 
 
 def _keys(root: yaml.Node, kind: type[yaml.Node]) -> Counter[_Scalar]:
@@ -157,35 +159,23 @@ def _pairs(root: yaml.Node) -> Iterator[tuple[yaml.Node, yaml.Node]]:
         yield from node.value if isinstance(node, yaml.MappingNode) else ()
 
 
-def _words(value: Any) -> Iterator[str]:
-    """The keys and scalars in a value, in letters and digits alone."""
+def _scalars(value: Any, key: str = "") -> Iterator[_Scalar]:
+    """The scalars in a value, and the keys that have them."""
     if isinstance(value, dict):
-        for key, item in value.items():
-            yield _letters(str(key))
-            yield from _words(item)
+        for name, item in value.items():
+            yield from _scalars(item, str(name))
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _words(item)
+            yield from _scalars(item)
     elif value not in (None, ""):
-        yield _letters(str(value))
+        yield False, str(value)
+        if key:
+            yield True, key
 
 
-def _says_the_same(old: Any, new: Data) -> bool:
-    """Whether a value is another one in another form; several do not become one text."""
-    several = isinstance(old, dict | list) and len(old) > 1 and isinstance(new, str)
-    is_same = _said(old) == _said(new) or _is_same(_joined(old), _joined(new))
-    return is_same and not several
-
-
-def _said(value: Any) -> list[str]:
-    """The words in a value, without those of a shell."""
-    found = [word for word in _WORD.findall(str(value).lower()) if word not in _OF_A_SHELL]
-    return sorted(found)
-
-
-def _joined(value: Any) -> str:
-    """A scalar as it is, and the words of anything else."""
-    return " ".join(_words(value)) if isinstance(value, dict | list | tuple) else str(value or "")
+def _said(value: str) -> list[str]:
+    """The words in a text, without those of a shell."""
+    return sorted(word for word in _WORD.findall(value.lower()) if word not in _OF_A_SHELL)
 
 
 def _rewritten(document: Document, edit: Rewrite) -> str:
@@ -201,13 +191,9 @@ def _is_same(old: str, new: str) -> bool:
     old, new = _COMMENT.sub("", old).lower(), new.lower()
     return (
         _letters(old) == _letters(new)
-        or _letters(old).translate(_FIGURES) == _letters(new)
+        or _letters(old).translate(FIGURES) == _letters(new)
         or any(_letters(old) in same and new in same for same in (_ON, _OFF))
-        or _size(old) == _size(new) != -1
-        or _size(_UNIT.sub("", old)) == _size(new) != -1
-        or _UNIT.sub("", old) == new
-        or _meters(old) == new
-        or _share(old) == new
+        or bool((_numbers(old) | _numbers(f"{old}%")) & _numbers(new))
         or new.startswith(f"{old}/")
         or _network(old) == new
         or _is_corrected(old, new)
@@ -219,22 +205,10 @@ def _letters(text: str) -> str:
     return re.sub(r"[\W_]+", "", text.lower())
 
 
-def _size(text: str) -> int:
-    """A number with the suffix of a size, -1 if it is none."""
-    found = _SIZE.fullmatch(text.strip())
-    return int(found[1]) * _FACTORS[found[2] or ""] if found else -1
-
-
-def _share(text: str) -> str:
-    """A number of per cent as a fraction of one: 0.9 for 90."""
-    found = re.fullmatch(r"([0-9]{1,2}) ?%?", text)
-    return f"{int(found[1]) / 100:g}" if found else ""
-
-
-def _meters(text: str) -> str:
-    """A number of centimeters in meters."""
-    found = re.fullmatch(r"([0-9]{1,6}) ?cm", text)
-    return f"{int(found[1]) / 100:g}" if found else ""
+def _numbers(text: str) -> set[float]:
+    """What a number with a unit may be in the unit of its key."""
+    found = _NUMBER.fullmatch(text)
+    return {round(float(found[1]) * one, 6) for one in _FACTORS[found[2]]} if found else set()
 
 
 def _network(text: str) -> str:
@@ -248,6 +222,3 @@ def _is_corrected(old: str, new: str) -> bool:
     """Whether one is a misspelling; digits of names and versions may differ by a slip as well."""
     is_name = len(old) > _SHORT and bool(re.match(r"[a-z]|\d+\.\d+\.\d+$", old))
     return bool(misspelt(old, [new])) or (is_name and slips(old, new) == 1)
-
-
-_SHORT = 4

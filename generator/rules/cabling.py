@@ -105,18 +105,17 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
 def _of_no_port(ends: Sequence[Endpoint], is_counted: bool) -> Fault:
     """All ends at ports that no node has; `is_counted` if other ends show that p0 is the first."""
     first, *others = ends
-    count = f", and {len(others)} more ends are at no port" if len(others) > 1 else ""
-    count = f", nor {others[0].name} a port '{others[0].port}'" if len(others) == 1 else count
+    count = f", and {len(others)} more" if others else ""
     meant = [[_meant_port(end.port) for end in ends]]
     # 1 is the second port, or the first one to those who count from 1.
     if not is_counted and all(re.fullmatch("(port)?[12]", end.port) for end in ends):
         meant.append([PORT_NAMES[int(end.port[-1]) - 1] for end in ends])
     known = [ports for ports in meant if all(ports)]
+    texts = [f"'{first.name}:{ports[0]}'" for ports in known]
     return Fault(
         f"{first.name} has no port '{first.port}'{count}",
         first.path,
-        "".join(f"write '{first.name}:{ports[0]}'; " for ports in known[:1])
-        + "".join(f"if they count from 1, '{first.name}:{ports[0]}'; " for ports in known[1:])
+        (f"write {', or if they count from 1 '.join(texts)}; " if texts else "")
         + "a node has p0, the left port beside the RJ45, and p1, the right one",
         related=tuple(Related("also", end.path) for end in others),
         proposals=tuple(

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from generator.derive.environment import ORIGINS
 from generator.diagnostics import (
-    Related,
     Severity,
     listed,
     removal,
@@ -14,7 +13,7 @@ from generator.fabric.groups import gap
 from generator.fabric.nccl import connections
 from generator.fabric.subsets import group_kind, of_nodes
 from generator.fabric.topologies import RING, TOPOLOGIES
-from generator.rules.nodes import Nodes, named, unknown
+from generator.rules.nodes import Nodes, called_alike, named, named_twice, unknown
 from generator.rules.registry import Fault, rule
 from generator.sitefile.beside import Beside, Source
 from generator.sitefile.declaration import DeclaredJob, Topology
@@ -29,16 +28,7 @@ _LAUNCHERS = ("torchrun", "mpirun", "mpiexec", "srun", "sbatch")
 @rule("SG280")
 def duplicate_job(jobs: Jobs) -> Iterator[Fault]:
     """No two jobs have the same name."""
-    first: dict[str, DeclaredJob] = {}
-    for job in jobs:
-        known = first.setdefault(job.name, job)
-        if known is not job:
-            yield Fault(
-                f"two jobs are called '{job.name}'",
-                (*job.path, "name"),
-                "give one of them another name",
-                related=(Related("first used", (*known.path, "name")),),
-            )
+    return called_alike("job", jobs)
 
 
 @rule("SG281", unless="SG201 SG203")
@@ -52,12 +42,7 @@ def node_of_a_job(jobs: Jobs, nodes: Nodes) -> Iterator[Fault]:
                 free = [each for each in names if each not in job.nodes]
                 yield unknown("node", name, path, free)
             elif name in job.nodes[:index]:
-                yield Fault(
-                    f"{name} is named twice",
-                    path,
-                    "a node is one rank: remove the second name",
-                    proposals=removal(path),
-                )
+                yield named_twice(name, path, "a node is one rank: remove the second name")
 
 
 @rule("SG282", unless="SG281")

@@ -1,7 +1,7 @@
 """Rules about the nodes themselves."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from generator.diagnostics import (
@@ -11,10 +11,11 @@ from generator.diagnostics import (
     all_nearest,
     did_you_mean,
     listed,
+    removal,
     replacements,
 )
 from generator.rules.registry import Fault, rule, shape_rule
-from generator.sitefile.declaration import FIRST_HOST, DeclaredNode
+from generator.sitefile.declaration import FIRST_HOST, DeclaredGroup, DeclaredJob, DeclaredNode
 
 Nodes = Sequence[DeclaredNode]
 
@@ -37,6 +38,28 @@ def unknown(what: str, name: str, path: KeyPath, names: Sequence[str]) -> Fault:
     )
 
 
+def named_twice(name: str, path: KeyPath, help_text: str, *first: Related) -> Fault:
+    """A name that is in a list already."""
+    message = f"{name} is named twice"
+    return Fault(message, path, help_text, related=first, proposals=removal(path))
+
+
+def called_alike(
+    what: str, entries: Iterable[DeclaredNode | DeclaredGroup | DeclaredJob]
+) -> Iterator[Fault]:
+    """Entries with the name of an earlier one."""
+    first: dict[str, KeyPath] = {}
+    for entry in entries:
+        path = (*entry.path, "name")
+        if first.setdefault(entry.name, path) != path:
+            yield Fault(
+                f"two {what}s are called '{entry.name}'",
+                path,
+                "give one of them another name",
+                related=(Related("first used", first[entry.name]),),
+            )
+
+
 def _repeated(
     nodes: Nodes, key: Callable[[DeclaredNode], Hashable]
 ) -> Iterator[tuple[Any, DeclaredNode, DeclaredNode]]:
@@ -55,13 +78,7 @@ def _repeated(
 @shape_rule("SG201")
 def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
     """No two nodes have the same name."""
-    for name, first, second in _repeated(nodes, lambda node: node.name):
-        yield Fault(
-            f"two nodes are called '{name}'",
-            (*second.path, "name"),
-            "give one of them another name",
-            related=(Related("first used", (*first.path, "name")),),
-        )
+    return called_alike("node", nodes)
 
 
 @shape_rule("SG202", unless="SG201")

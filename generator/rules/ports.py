@@ -7,7 +7,7 @@ from generator.diagnostics import KeyPath, Related, all_nearest, did_you_mean, r
 from generator.fabric.addressing import Fabric, Peer
 from generator.fabric.routes import is_routed
 from generator.hardware import PORT_NAMES
-from generator.rules.nodes import Nodes
+from generator.rules.nodes import Nodes, named_twice
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredCable, Endpoint, Topology
 
@@ -40,13 +40,8 @@ def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault
                 unsafe=True,
             )
         elif name in seen:
-            yield Fault(
-                f"{name} is named twice",
-                end.path,
-                "remove it",
-                related=(Related("first named", seen[name].path),),
-                proposals=removal(end.path),
-            )
+            first = Related("first named", seen[name].path)
+            yield named_twice(name, end.path, "remove it", first)
         seen.setdefault(name, end)
 
 

@@ -7,6 +7,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath, Related, removal
 from generator.fabric.addressing import Fabric
 from generator.rules.environment import derived_variables
+from generator.rules.nodes import named_twice
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 from generator.sitefile.redaction import Secret
@@ -51,13 +52,7 @@ def secret_with_a_taken_name(
         path = ("engine", "secrets", index)
         if first < index:
             other = Related("first named", ("engine", "secrets", first))
-            yield Fault(
-                f"the secret {name} is named twice",
-                path,
-                "remove it",
-                related=(other,),
-                proposals=removal(path),
-            )
+            yield named_twice(f"the secret {name}", path, "remove it", other)
         elif engine.environment.of(name):
             other = Related("its value", ("engine", "env", name))
             yield Fault(

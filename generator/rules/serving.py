@@ -14,13 +14,12 @@ from generator.diagnostics import (
     did_you_mean,
     listed,
     misspelt,
-    removal,
     replacements,
 )
 from generator.fabric.addressing import Fabric
 from generator.fabric.subsets import group_kind
 from generator.models.architecture import served_name, shape, source_of
-from generator.rules.nodes import Nodes, named
+from generator.rules.nodes import Nodes, called_alike, named, named_twice
 from generator.rules.registry import Fault, rule
 from generator.services import GATEWAY, SERVICES
 from generator.sitefile.declaration import (
@@ -43,16 +42,7 @@ def _with_nodes(groups: Groups) -> Iterator[DeclaredGroup]:
 @rule("SG240", unless="SG110")
 def duplicate_group(groups: Groups) -> Iterator[Fault]:
     """No two groups have the same name."""
-    first: dict[str, DeclaredGroup] = {}
-    for group in groups:
-        known = first.setdefault(group.name, group)
-        if known is not group:
-            yield Fault(
-                f"two groups are called '{group.name}'",
-                (*group.path, "name"),
-                "give one of them another name",
-                related=(Related("first used", (*known.path, "name")),),
-            )
+    return called_alike("group", groups)
 
 
 @rule("SG241", unless="SG201 SG203")
@@ -68,12 +58,7 @@ def node_of_a_group(
             if name not in names:
                 strangers.setdefault(name, []).append(path)
             elif name in group.nodes[:index]:
-                yield Fault(
-                    f"{name} is named twice",
-                    path,
-                    "a node is one rank: remove the second name",
-                    proposals=removal(path),
-                )
+                yield named_twice(name, path, "a node is one rank: remove the second name")
     members = {name for group in _with_nodes(groups) for name in group.nodes}
     cabled = {end.name for cable in cabling for end in cable.endpoints}
     for name, paths in strangers.items():

@@ -9,7 +9,6 @@ from generator.diagnostics import (
     Related,
     Severity,
     listed,
-    removal,
     replacements,
 )
 from generator.fit.assessment import Fit, assess, held_share
@@ -20,7 +19,7 @@ from generator.records import replace
 from generator.rules.dividing import SharedMemory, division, has_tokens, tokens_key
 from generator.rules.listening import PortsOfNodes, launcher, ports_of_engine
 from generator.rules.memory import WARNED
-from generator.rules.nodes import Nodes, unknown
+from generator.rules.nodes import Nodes, named_twice, unknown
 from generator.rules.registry import Fault, rule
 from generator.rules.serving import Groups
 from generator.services.guard import Guard
@@ -270,7 +269,7 @@ def order_of_the_guard(groups: Groups, services: Mapping[str, Settings]) -> Iter
         if name not in names:
             yield unknown("group", name, path, names)
         elif name in order[:index]:
-            yield Fault(f"{name} is named twice", path, "remove it", proposals=removal(path))
+            yield named_twice(name, path, "remove it")
 
 
 _GUARD_ORDER = ("services", Guard.NAME, "order")

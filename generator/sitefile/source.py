@@ -182,6 +182,12 @@ def nodes_of(root: yaml.Node | None) -> Iterator[yaml.Node]:
             waiting += [part for pair in node.value for part in pair]
 
 
+def continued_lines(root: yaml.Node | None) -> set[int]:
+    """The lines that go on with a text without quotes that begins above them."""
+    texts = (n for n in nodes_of(root) if isinstance(n, yaml.ScalarNode) and not n.style)
+    return {line for n in texts for line in range(n.start_mark.line + 1, n.end_mark.line + 1)}
+
+
 class NodeLoader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
     """Composes nodes without resolving types, to tell explicit tags from implicit ones."""
 

@@ -203,10 +203,6 @@ class Fabric:
         """Take the carrier only, for when networkd itself runs; return the affected interfaces."""
         return self._switch("down", node, interfaces)
 
-    def plug_in(self, node: str, *interfaces: str) -> list[Plug]:
-        """Give the carrier back."""
-        return self._switch("up", node, interfaces)
-
     def ends(self, node: str, interface: str) -> list[Plug]:
         """Both ends of the half of a cable on an interface, or its own end in the switch."""
         bridge = self._bridges.get((node, interface))
@@ -216,38 +212,10 @@ class Fabric:
             if plug == (node, interface) or (other == bridge and bridge.startswith("cable"))
         ]
 
-    @contextmanager
-    def opened(self, node: str, interface: str) -> Iterator[tuple[str, list[str]]]:
-        """Split a half of a cable: its two ends, and a namespace where a program may join them."""
-        half = self._bridges[node, interface]
-        plugs = [f"plug{self._numbers[end]}" for end in self.ends(node, interface)]
-        _ip(self._name, *(f"link set {plug} nomaster" for plug in plugs))
-        try:
-            yield self._name, plugs
-        finally:
-            _ip(self._name, *(f"link set {plug} master {half}" for plug in plugs))
-
-    @contextmanager
-    def replugged(self, node: str, interface: str, into: str) -> Iterator[None]:
-        """Plug the end of a half into another interface of its node, which has no cable."""
-        half = self._bridges[node, interface]
-        right, wrong = (self._numbers[node, name] for name in (interface, into))
-        _ip(self._name, f"link set plug{right} nomaster down")
-        _ip(self._name, f"link set plug{wrong} master {half} up")
-        try:
-            yield
-        finally:
-            _ip(self._name, f"link set plug{wrong} nomaster down")
-            _ip(self._name, f"link set plug{right} master {half} up")
-
     def _switch(self, state: str, node: str, interfaces: Sequence[str]) -> list[Plug]:
         plugs = [end for interface in interfaces for end in self.ends(node, interface)]
         _ip(self._name, *(f"link set plug{self._numbers[plug]} {state}" for plug in plugs))
         return plugs
-
-    def set_mtu(self, node: str, interface: str, mtu: int) -> None:
-        """Change the MTU of an interface, but not the size of the pings that it is to carry."""
-        _ip(self.namespace(node), f"link set {interface} mtu {mtu}")
 
     def ping_all(self) -> list[str]:
         """Send a full frame each way over every half of every cable; return what is wrong."""

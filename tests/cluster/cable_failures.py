@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from recabling import plug_in, replugged, set_mtu
+
 from cluster import cables
 from cluster.machines import Machine
 from cluster.observing import MINUTE, RESTART, Failure, Fault, Journal, Seen, Steps, heals, started
@@ -41,7 +43,7 @@ def _pulled(pair: Pair, what: str, halves: Sequence[str]) -> Steps:
     pair.wait(lambda: "no carrier on" in log.new)
     yield Seen('the worker\'s journal: "no carrier on"', MINUTE + RESTART)
     yield Fault(f"{what} is put back")
-    pair.network.plug_in(HEAD, *halves)
+    plug_in(pair.network, HEAD, *halves)
     yield from heals(pair, 5 * MINUTE)
 
 
@@ -52,7 +54,7 @@ def cable_is_in_the_other_port(pair: Pair) -> Steps:
     yield Fault("the cable is in the other port of the head")
     with ExitStack() as wrong:
         for name, other in zip(halves, namespaces.halves(1), strict=True):
-            wrong.enter_context(pair.network.replugged(HEAD, name, other))
+            wrong.enter_context(replugged(pair.network, HEAD, name, other))
         assert _found(pair.head, "link") == [f"no carrier on {name}" for name in halves]
         yield Seen('verify.py of the head: "no carrier on" each half of the right one')
         faults = _found(pair.worker, "peers")
@@ -69,7 +71,7 @@ def mtu_is_wrong(pair: Pair) -> Steps:
     log = Journal(pair.worker)
     half = _halves(pair)[0]
     yield Fault("the worker's end of a half has an MTU of 1500")
-    pair.network.set_mtu(WORKER, half, 1500)
+    set_mtu(pair.network, WORKER, half, 1500)
     assert _found(pair.worker, "link") == [f"the MTU of {half} is 1500, not 9000"]
     yield Seen('verify.py of the worker: "the MTU of ... is 1500, not 9000"')
     assert _found(pair.head, "peers") == [f"answers small pings, but not 8972 bytes on {half}"]
@@ -82,7 +84,7 @@ def mtu_is_wrong(pair: Pair) -> Steps:
     yield Seen("the worker's journal says so, and its unit waits", MINUTE + RESTART)
     assert pair.worker.state() == "activating"
     yield Fault("the MTU is right again")
-    pair.network.set_mtu(WORKER, half, 9000)
+    set_mtu(pair.network, WORKER, half, 9000)
     yield from heals(pair, 5 * MINUTE)
 
 
@@ -97,7 +99,7 @@ def half_is_pulled(pair: Pair) -> Steps:
     assert pair.serves()
     yield Seen("it goes on serving")
     yield Fault("that half is back")
-    pair.network.plug_in(HEAD, half)
+    plug_in(pair.network, HEAD, half)
     pair.wait(lambda: not _found(pair.head, "link"))
     yield Seen("verify.py finds nothing")
     assert before == [started(machine) for machine in (pair.head, pair.worker)]

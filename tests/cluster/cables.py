@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recabling import opened
+
 if TYPE_CHECKING:
     from generator.verify.namespaces import Fabric
 
@@ -57,7 +59,7 @@ def _bad(network: "Fabric", node: str, interface: str, fault: Fault) -> Iterator
     for owner, name in ends:
         _send_whole_frames(network.namespace(owner), name, wanted=True)
     try:
-        with network.opened(node, interface) as (hub, plugs), _joined(hub, plugs, fault):
+        with opened(network, node, interface) as (hub, plugs), _joined(hub, plugs, fault):
             yield
     finally:
         for owner, name in ends:

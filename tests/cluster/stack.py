@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from bundles import Bundle, links
+from recabling import plug_in
 from waiting import PATIENCE, until
 
 from cluster import ib_write_bw, nodes
@@ -161,7 +162,7 @@ class Rack:
         plug = ExitStack()
         self.machines[name] = plug.enter_context(powered(self.trees[name], self.network))
         self._plugs[name] = plug
-        self.network.plug_in(name, MANAGEMENT, *INTERFACES)
+        plug_in(self.network, name, MANAGEMENT, *INTERFACES)
         return self.machines[name]
 
     def turn_off(self, name: str) -> None:

@@ -191,7 +191,9 @@ _TAGS = (
 
 def tag(rng: random.Random, site: Site) -> Mistake | None:
     """Another program's tag before a value."""
-    value = rng.choice(plain_values(site))
+    if not (known := plain_values(site)):
+        return None
+    value = rng.choice(known)
     text = site.replaced(value, rng.choice(_TAGS).format(value.text))
     return Mistake("custom tag", text, value.line, several=True)
 

@@ -155,6 +155,8 @@ def bounds(rng: random.Random, site: Site) -> Mistake | None:
     """Zero, a negative number, none at all, or one out of all reason."""
     known = [v for v in plain_values(site) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", v.text)]
     known = [v for v in known if v.path[-1] not in ("version", "name", "nccl", "os", "oom_score")]
+    if not known:
+        return None
     value = rng.choice(known)
     slip = rng.choice(["0", "-1", f"-{value.text}", "999999999", "1e9", ".inf", ".nan", "NaN"])
     return Mistake("out of bounds", site.replaced(value, slip), value.line, several=True)

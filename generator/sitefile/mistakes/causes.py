@@ -204,17 +204,13 @@ def _kind(finding: Finding) -> tuple[Any, ...]:
 
 def _everywhere(finding: Finding) -> str:
     """What was searched and replaced in a whole file: quotes, or the form of keys."""
-    edits = [edit for proposal in finding.proposals for edit in proposal]
     if finding.help.startswith("U+"):
         return finding.help.partition(" ")[0]
-    if finding.rule != "SG101" or len(edits) != 1 or not isinstance(edits[0], Rename):
-        return ""
-    key, meant = str(finding.path[-1]), edits[0].key
-    return next((form.__name__ for form in (str.lower, _underscored) if form(key) == meant), "")
-
-
-def _underscored(key: str) -> str:
-    return key.replace("-", "_")
+    edits = [edit for proposal in finding.proposals for edit in proposal]
+    meant = [edit.key for edit in edits if isinstance(edit, Rename) and finding.rule == "SG101"]
+    key = str(finding.path[-1]) if meant else ""
+    forms = {"in capitals": key.lower(), "with hyphens": key.replace("-", "_")}
+    return next((name for name, form in forms.items() if meant == [form]), "")
 
 
 def _kind_of_flag(finding: Finding) -> tuple[Any, ...]:

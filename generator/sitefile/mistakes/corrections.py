@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-import yaml
-
 from generator.diagnostics import Finding
 from generator.records import record, replace
 from generator.sitefile import source
@@ -104,25 +102,10 @@ def _checked(name: str, text: str, slip: Slip, at: int) -> _Mended | None:
     # Text can be valid YAML with the next keys swallowed by a value, which was not meant.
     if not isinstance(document.data, dict):
         return None
-    if any(_goes_on(document.root, edit.span.line) for edit in slip.edits):
+    if source.continued_lines(document.root) & {edit.span.line for edit in slip.edits}:
         return None
     faults = Faults(document)
     return _Mended(slip, len(faults.all) + len(document.findings), faults.typed)
-
-
-def _goes_on(root: Any, line: int) -> bool:
-    """Whether a line has become the rest of a text that begins above it."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        start, end = node.start_mark.line, node.end_mark.line
-        if isinstance(node, yaml.ScalarNode):
-            if not node.style and start < line <= end:
-                return True
-        elif start <= line <= end:
-            pairs = isinstance(node, yaml.MappingNode)
-            waiting += [part for pair in node.value for part in pair] if pairs else node.value
-    return False
 
 
 def _next_slip(document: Document, slip: Slip, at: int) -> _Mended | None:

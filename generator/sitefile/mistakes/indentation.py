@@ -65,7 +65,7 @@ def dashes(lines: list[str], number: int) -> Iterator[Slip]:
             "write '- ' before every entry",
             (Rewrite(stretch(number, column, column), " "),),
         )
-    for other in _list_lines(lines, number):
+    for other in neighbours(lines, number, lambda other: other.lstrip(" ").startswith("- ")):
         column, own = width(lines[other]), width(line)
         if own in (column, column + 2) and line[own : own + 1].isalpha():
             yield Slip(
@@ -106,14 +106,6 @@ def needless_dash(lines: list[str], number: int) -> Iterator[Slip]:
         dash = stretch(number, found.end(1), found.end())
         text = "write the line without the '-'"
         yield Slip(dash, "a '-' before a key that is not in a list", text, (Rewrite(dash, ""),))
-
-
-def _list_lines(lines: list[str], number: int) -> Iterator[int]:
-    """The nearest lines above and below that begin a list entry."""
-    for numbers in (range(number - 1, -1, -1), range(number + 1, len(lines))):
-        found = next((n for n in numbers if lines[n].lstrip(" ").startswith("- ")), None)
-        if found is not None:
-            yield found
 
 
 def missing_section(lines: list[str], at: int) -> Iterator[Slip]:

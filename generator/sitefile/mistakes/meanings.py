@@ -22,8 +22,8 @@ from generator.sitefile.text_types import text_fault
 from generator.sitefile.typed_values import as_typed
 from generator.sitefile.validation import is_valid
 
-_YES = ("yes", "y", "on", "ok", "enable", "enabled")
-_NO = ("no", "n", "off", "disable", "disabled")
+YES = ("yes", "y", "on", "ok", "enable", "enabled")
+NO = ("no", "n", "off", "disable", "disabled")
 # Quotes and dashes as a word processor writes them.
 _TYPOGRAPHIC = str.maketrans(
     dict.fromkeys("\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u00ab\u00bb\u2033", "")
@@ -238,8 +238,8 @@ def meant_value(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str,
     """What to write for text that should be another type, and its value."""
     if not isinstance(value, str):
         return None
-    if "boolean" in types and value.lower() in (*_YES, *_NO):
-        flag = value.lower() in _YES
+    if "boolean" in types and value.lower() in (*YES, *NO):
+        flag = value.lower() in YES
         return f"write {'true' if flag else 'false'}", flag
     unit = rules_at(path).get("meta", {}).get("unit", "")
     if {"integer", "float"} & set(types) and (number := _number(value, unit)) is not None:

@@ -169,11 +169,8 @@ def _opposite(path: KeyPath, known: Iterable[str], value: Any) -> str:
     )
     name = (found[1] or found[2]).replace("-", "_") if found else ""
     is_switch = name in known and "boolean" in types_of(rules_at((*path[:-1], name)))
-    return (
-        f"write '{name}: {'false' if str(value).lower() == 'true' else 'true'}'"
-        if is_switch
-        else ""
-    )
+    meant = "false" if str(value).lower() == "true" else "true"
+    return f"write '{name}: {meant}'" if is_switch else ""
 
 
 def _fitting(path: KeyPath, near: list[str], known: Iterable[str], value: Any) -> list[str]:
@@ -338,13 +335,10 @@ def _out_of_range(fault: Fault, path: KeyPath) -> Finding:
     bounds = f"{rules['min']} to {rules['max']}"
     message = f"{quoted(path, fault.value)} is out of range: {bounds}"
     message += f" ({unit})" if unit else ""
-    if unit == "fraction" and rules["max"] < fault.value < 100:
-        share = fault.value / 100
-        help_text = f"write {share:g}"
-        return reading_error(
-            "SG105", message, path, help=help_text, proposals=replacements(path, [share])
-        )
-    return reading_error("SG105", message, path, help=example_of(path))
+    is_share = unit == "fraction" and rules["max"] < fault.value < 100
+    help_text = f"write {fault.value / 100:g}" if is_share else example_of(path)
+    proposals = replacements(path, [fault.value / 100] if is_share else [])
+    return reading_error("SG105", message, path, help=help_text, proposals=proposals)
 
 
 def _wrong_length(fault: Fault, path: KeyPath) -> Finding:
@@ -352,12 +346,8 @@ def _wrong_length(fault: Fault, path: KeyPath) -> Finding:
     low, high = rules.get("minlength"), rules.get("maxlength")
     bounds = f"{low}" if low == high else f"{low} to {high}" if low else f"at most {high}"
     bounds = bounds if high is not None else f"at least {low}"
-    one, many = (
-        ("character", "characters") if isinstance(fault.value, str) else ("entry", "entries")
-    )
-    message = (
-        f"'{key_name(path)}' has {count or 'no'} {one if count == 1 else many}; it takes {bounds}"
-    )
+    parts = ("characters", "character") if isinstance(fault.value, str) else ("entries", "entry")
+    message = f"'{key_name(path)}' has {count or 'no'} {parts[count == 1]}; it takes {bounds}"
     return reading_error("SG107", message, path, help=example_of(path))
 
 
@@ -390,6 +380,8 @@ def _form_fault(fault: Fault, path: KeyPath) -> Finding:
         # Two words may be two names, and what follows a '.' may be a domain.
         joins = re.search("[ .]", str(fault.value).strip()) is not None
         unsafe = joins and meant.count("-") > str(fault.value).count("-")
+        # Capitals at the end are often left of an editor's command.
+        unsafe |= re.search("[a-z0-9][A-Z]+$", str(fault.value)) is not None
         if meant and meant.startswith(f"{fault.value}/"):
             unsafe = True
             help_text += ", or with the prefix length that your network has"

@@ -1,7 +1,7 @@
 """A slip in a text that is not valid YAML, and the text without it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from generator.diagnostics import Rewrite, Span
 from generator.records import record
@@ -70,11 +70,13 @@ def close(lines: list[str], at: int) -> list[int]:
     return content(lines, at)[:_CLOSE]
 
 
-def neighbours(lines: list[str], number: int) -> list[int]:
-    """The numbers of the nearest lines above and below that have content."""
-    above = content_above(lines, number)
-    below = next((n for n in range(number + 1, len(lines)) if is_content(lines[n])), None)
-    return [n for n in (above, below) if n is not None]
+def neighbours(
+    lines: list[str], number: int, holds: Callable[[str], bool] = is_content
+) -> list[int]:
+    """The numbers of the nearest lines above and below that have content, or what else holds."""
+    ways = (range(number - 1, -1, -1), range(number + 1, len(lines)))
+    found = (next((n for n in numbers if holds(lines[n])), None) for numbers in ways)
+    return [n for n in found if n is not None]
 
 
 def width(line: str) -> int:

@@ -34,7 +34,7 @@ from generator.sitefile.validation import is_valid
 Found = Iterator[tuple[Finding, Proposal]]
 
 # Letters that look like digits and are typed in place of them.
-_FIGURES = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1"})
+FIGURES = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1", "i": "1"})
 _SWAPPED_AMONG = 6
 
 
@@ -161,7 +161,7 @@ def _slips(value: str) -> Iterator[_Slip]:
         if value.count(mark) == 1 and value.endswith(mark):
             at = len(value) - 1
             yield _Slip(value[:-1], f"write it without the {mark} at its end", at, len(value), "")
-    figures = value.translate(_FIGURES)
+    figures = value.translate(FIGURES)
     if figures != value and re.fullmatch(r"[0-9.,/:]+", figures):
         letter = next(a for a, b in zip(value, figures, strict=True) if a != b)
         text = f"write {figures}: the '{letter}' is a letter"
@@ -275,7 +275,8 @@ def _comma(document: Document, path: KeyPath, value: str) -> Finding | None:
         for start, end in places
     )
     message = f"a ',' is missing between '{one}' and '{other}'"
-    return _parted(path, message, f"write '{', '.join(words)}'", *edits)
+    help_text = f"write '{', '.join(words)}'"
+    return reading_error("SG106", message, path, help=help_text, proposals=(edits,))
 
 
 def _dash(document: Document, path: KeyPath, word: str) -> Finding | None:
@@ -293,11 +294,9 @@ def _dash(document: Document, path: KeyPath, word: str) -> Finding | None:
     before = replace(behind, column=0, end_column=own)
     dash = Rewrite(before, f"{lines[span.line][: width(lines[span.line])]}- ")
     message = f"an entry of '{path[-2]}' without its '-'"
-    return replace(_parted(path, message, f"write '- {word}'", dash), span=behind)
-
-
-def _parted(path: KeyPath, message: str, help_text: str, *edits: Rewrite) -> Finding:
-    return reading_error("", message, path, help=help_text, proposals=(edits,))
+    return reading_error(
+        "SG106", message, path, help=f"write '- {word}'", proposals=((dash,),), span=behind
+    )
 
 
 def swapped(faults: Faults) -> Found:
