@@ -22,8 +22,7 @@ class Precompiled(BuildHookInterface[Any]):
         from generator.bundle.templates import environment, sources
 
         self._folder = TemporaryDirectory()
-        loader = sources()
-        precompiled.write(Path(self._folder.name), environment(loader), loader)
+        precompiled.write(Path(self._folder.name), environment(sources()))
         build_data["force_include"][self._folder.name] = "generator/precompiled"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Callable, MutableMapping
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 from jinja2 import (
@@ -14,6 +13,7 @@ from jinja2 import (
     Environment,
     FileSystemBytecodeCache,
     FileSystemLoader,
+    ModuleLoader,
     StrictUndefined,
     Template,
     TemplateNotFound,
@@ -96,27 +96,6 @@ class _CompiledTemplates(FileSystemBytecodeCache):
                 super().dump_bytecode(bucket)
 
 
-class _PrecompiledTemplates(BaseLoader):
-    """Loads the templates compiled into a wheel, one module per folder."""
-
-    has_source_access = False
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def load(
-        self,
-        environment: Environment,
-        name: str,
-        globals: MutableMapping[str, Any] | None = None,  # noqa: A002 (Jinja calls it so)
-    ) -> Template:
-        compiled = precompiled.of_folder(self._folder, precompiled.module_of(name))
-        if name not in compiled:
-            raise TemplateNotFound(name)
-        made = {**compiled[name](environment), "__file__": name}
-        return environment.template_class.from_module_dict(environment, made, globals or {})
-
-
 @cache
 def _template(name: str) -> Any:
     return _environment().get_template(f"{name}.j2")
@@ -125,7 +104,7 @@ def _template(name: str) -> Any:
 @cache
 def _environment() -> Environment:
     if (compiled := precompiled.templates()).is_dir():
-        return environment(_PrecompiledTemplates(compiled))
+        return environment(ModuleLoader(compiled))
     folder = str(PACKAGE / "__pycache__")
     bytecode_cache = _CompiledTemplates(folder, "template-%s.cache")
     return environment(sources(), bytecode_cache=bytecode_cache)

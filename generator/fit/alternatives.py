@@ -114,6 +114,8 @@ def _settings(own: Group, fit: Fit) -> Iterator[Change]:
     fp8 = ENGINE_TRAITS[own.engine.name].eight_bit_cache
     if _is_wide(own.model) and holds(own.cached(fp8)):
         yield _setting(("model", "kv_cache_dtype"), fp8)
+    if fit.is_limited and (change := _more_tokens(own, fit)):
+        yield change
     for hundredths in range(int(own.engine.memory_utilization * 100) + 1, 86):
         share = hundredths / 100
         engine = replace(own.engine, memory_utilization=share)
@@ -127,6 +129,15 @@ def _settings(own: Group, fit: Fit) -> Iterator[Change]:
         if context >= _LEAST_CONTEXT and holds(replace(own, model=model)):
             yield _setting(("model", "context_length"), context)
             break
+
+
+def _more_tokens(own: Group, fit: Fit) -> Change | None:
+    """A limit in tokens that lets a sequence of full length in."""
+    flag, context = ENGINE_TRAITS[own.engine.name].tokens_flag, fit.context or 0
+    settings = own.engine.settings
+    engine = replace(own.engine, settings=settings.changed(flag, str(context)))
+    change = _setting(settings.path(flag), context)
+    return change if holds(replace(own, engine=engine)) else None
 
 
 def _checkpoints(own: Group) -> Iterator[Change]:

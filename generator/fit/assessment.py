@@ -58,8 +58,9 @@ class NodeMemory:
     sequences of the requested length take, `kv_one` what a single one takes, `headroom` what is
     left beside the sequences that must have room (negative if they don't). `beside` is what the
     engine takes at the start beside its share, `filled` what it may take while it serves, `other`
-    what else runs there, and `system` what is left to the system before that. The room may be
-    smaller than computed by `less`, and larger by `doubt`.
+    what else runs there, `unused` what a limit in tokens leaves of the share, and `system` what is
+    left to the system before that. The room may be smaller than computed by `less`, and larger by
+    `doubt`.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -87,6 +88,7 @@ class NodeMemory:
     filled_gib: float = 0.0
     less_gib: float = 0.0
     other_gib: float = 0.0
+    unused_gib: float = 0.0
 
     @property
     def reserve_gib(self) -> float:
@@ -124,7 +126,7 @@ class Fit:
     determined for 'auto'. `beside` is what the engine takes beside its share; `is_pinned`: the site
     gives the size of the KV cache, which decides, and not the share. `shares` says how the engine
     divides its room among pools, `pool_tokens` how many tokens that room holds if it is counted in
-    tokens.
+    tokens, `is_limited` whether the site's limit in tokens leaves some of its share unused.
     """
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -147,6 +149,7 @@ class Fit:
     found: tuple[str, ...] = ()
     beside: tuple[Beside, ...] = ()
     is_pinned: bool = False
+    is_limited: bool = False
     shares: tuple[str, ...] = ()
     pool_tokens: int | None = None
     most_at_best: int | None = None
@@ -163,8 +166,7 @@ class Fit:
     @property
     def has_margin(self) -> bool:
         """Whether the result holds even if estimates are slightly off, whatever the release."""
-        enough = all(node.headroom_gib >= TIGHT * node.share_gib for node in self.nodes)
-        return self.state == "fits" and enough
+        return self.state == "fits" and not any(map(_is_tight, self.nodes))
 
     @property
     def worst(self) -> NodeMemory:
@@ -180,6 +182,10 @@ class Fit:
         has_room = self.is_pinned or all(node.headroom_gib >= 0 for node in self.nodes)
         is_crowded = least and takes_more and has_room and least.system_gib < LEAST_GIB
         return least if is_crowded else None
+
+
+def _is_tight(node: NodeMemory) -> bool:
+    return node.headroom_gib + node.unused_gib < TIGHT * node.share_gib
 
 
 def assess(
@@ -258,7 +264,8 @@ def _fit(
     memory = tuple(rank.memory(wanted) for rank in ranks)
     layouts = _layouts(found, whole, wanted, model, engine)
     largest = wanted.needed * max(layouts, default=0)
-    state = _state(ranks, all(node.kv_room_gib >= largest for node in memory))
+    within = wanted.most_tokens is None or wanted.most_tokens >= wanted.needed * wanted.context
+    state = _state(ranks, all(node.kv_room_gib >= largest for node in memory), within)
     fits = state == "fits"
     speeds = _speeds(found, wanted, model, engine, whole)
     most = min(rank.sequences(wanted.context) for rank in ranks)
@@ -266,7 +273,7 @@ def _fit(
     bound = max(bound, wanted.context)
     return Fit(
         state=state,
-        tight=fits and any(node.headroom_gib < TIGHT * node.share_gib for node in memory),
+        tight=fits and any(map(_is_tight, memory)),
         missing=(),
         parallel=engine.parallel,
         kv_cache_dtype=model.kv_cache_dtype or "auto",
@@ -283,6 +290,7 @@ def _fit(
         found=tuple(_found(model, engine)) if fits else (),
         beside=more,
         is_pinned=wanted.pool is not None,
+        is_limited=not within or any(rank.room == rank.most for rank in ranks),
         shares=_shares(found[0].cache),
         pool_tokens=_pool_tokens(ranks),
         most_at_best=min(rank.sequences(wanted.context, rank.doubt.more) for rank in ranks),
@@ -300,11 +308,15 @@ def _fit(
     )
 
 
-def _state(ranks: Sequence["_Rank"], is_enough: bool) -> State:
-    """Whether what is needed, or the least that the engine starts with, has room on each rank."""
-    if is_enough and all(rank.holds(rank.needed, -rank.doubt.between_starts) for rank in ranks):
+def _state(ranks: Sequence["_Rank"], is_enough: bool, is_within: bool) -> State:
+    """Whether what is needed, or the least that the engine starts with, has room on each rank.
+
+    Beside the room a limit in tokens decides.
+    """
+    surely = all(rank.holds(rank.needed, -rank.doubt.between_starts) for rank in ranks)
+    if surely and is_enough and is_within:
         return "fits"
-    if all(rank.holds(rank.needed, rank.doubt.more) for rank in ranks):
+    if is_within and all(rank.holds(rank.needed, rank.doubt.more) for rank in ranks):
         return "can't tell"
     if all(rank.holds(rank.least, -rank.doubt.between_starts) for rank in ranks):
         return "fits shorter"
@@ -328,8 +340,9 @@ def held_share(engine: str, utilization: float, fit: Fit | None, node: str) -> f
 
 def _pool_tokens(ranks: Sequence["_Rank"]) -> int | None:
     """Tokens in the room of each rank, the same on all; None if it isn't counted in tokens."""
-    found = [(rank.room, rank.demand.cache.token) for rank in ranks]
-    return min((max(0, int(room / token)) for room, token in found if token), default=None)
+    found = [(rank.room, rank.demand.cache) for rank in ranks if rank.demand.cache.holds_tokens]
+    counts = (max(0, int(room / cache.token)) for room, cache in found if cache.token)
+    return min(counts, default=None)
 
 
 _POOLS = {"full": "full attention", "window": "windows", "state": "states"}
@@ -381,6 +394,10 @@ class _Rank:
         self.least = self.demand.sequence(1) if traits.starts_short else self.needed
         self.processes = formulas.PROCESS_BYTES if traits.shares_free else 0
         self.pool = wanted.pool
+        self.tokens = wanted.most_tokens or math.inf
+        cached = self.demand.cache
+        # States are not limited. A sequence of as many tokens is rounded up to bytes.
+        self.most = 1 + self.tokens * ((cached.holds_tokens and cached.token) or math.inf)
         self.moved = min(self._beside(more, "moved", 0.0), self.demand.weights)
         self.room = self._room()
         self.pinned = self._beside(more, "pinned", self.room)
@@ -401,7 +418,7 @@ class _Rank:
         each = self.demand.sequence(context)
         if not each:
             return self.running
-        return max(0, int(self._room(spared) / each))
+        return max(0, int(min(self._room(spared) / each, self.tokens / context)))
 
     def blocks_of_states(self, spared: float = 0.0) -> int | None:
         """The blocks in the room, if layers share them and some keep states."""
@@ -420,7 +437,7 @@ class _Rank:
         return self.share - (demand.weights - self.moved) - demand.draft - inside + spared
 
     def _room(self, spared: float = 0.0) -> float:
-        return self._left(spared) if self.pool is None else float(self.pool)
+        return min(self._left(spared), self.most) if self.pool is None else float(self.pool)
 
     def _taken(self, spared: float = 0.0) -> float:
         demand = self.demand
@@ -454,11 +471,12 @@ class _Rank:
             kv_one_gib=_gib(one),
             headroom_gib=_gib(self.room - one * wanted.needed),
             system_gib=_gib(self.visible - self.taken - self.other),
-            doubt_gib=_gib(self.doubt.more),
+            doubt_gib=_gib(min(self.doubt.more, self.most - self.room)),
             beside_gib=_gib(self.pinned),
             filled_gib=_gib(self.filled),
-            less_gib=0.0 if self.pool is not None else _gib(self.doubt.less),
+            less_gib=_gib(self.room - self._room(-self.doubt.less)),
             other_gib=_gib(self.other),
+            unused_gib=_gib(self._left() - self.room) if self.room == self.most else 0.0,
         )
 
 
@@ -475,7 +493,7 @@ def _longest(ranks: Sequence[_Rank], sequences: int, bound: int) -> int:
             for each, least in room.values()
         )
 
-    low, high = 0, bound
+    low, high = 0, int(min(bound, ranks[0].tokens // sequences))
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if holds(middle) else (low, middle - 1)

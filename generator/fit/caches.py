@@ -40,7 +40,7 @@ class Cache:
 
     `shares` are those of the pools, if the room is divided among them, and `fixed` the bytes of
     states that are there whatever runs. `token` is the size in bytes of each token that the room is
-    said to hold, None if it holds more than tokens.
+    said to hold, with what is kept beside it unless it `holds_tokens` alone; None if not known.
     """
 
     pages: tuple[Pages, ...]
@@ -49,6 +49,7 @@ class Cache:
     shares: tuple[float, ...] = ()
     fixed: int = 0
     token: float | None = None
+    holds_tokens: bool = True
 
     def sequence(self, tokens: int) -> int:
         """Bytes of the room that one sequence of this many tokens takes.
@@ -159,7 +160,8 @@ def _divided(kinds: tuple[Pages, ...], division: Division, step: int) -> Cache:
         step,
         tuple(weight / whole for _, weight in kept),
         fixed,
-        whole if weights[0] and not any(weights[2:]) else None,
+        whole if weights[0] else None,
+        not any(weights[2:]),
     )
 
 

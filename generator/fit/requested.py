@@ -47,15 +47,15 @@ class Requested:
 
     `step` is the most tokens of one step, `running` the most sequences that the engine runs at
     once, `sequences` how many the site requests, `needed` how many must have room from the start.
-    `pool` is a fixed size of the KV cache in bytes. `block` is the number of tokens in a block of
-    the cache if it is given; `caches_prefixes` whether models with recurrent layers keep states for
-    prefixes. `graphs` is how many are captured: for steps of any kind, and for decoding; None if
-    not known. Windows are rounded up to multiples of `window_cells` tokens; with `wide_states` all
-    of a state is in 32 bits. `division` is how the room is divided at startup, None if it is not.
-    `context_ranks` share the tokens of a sequence. `scored` is the size in bytes of the scores that
-    a sparse attention's index computes at once, and `sized_gathers` whether its entries are
-    gathered in less space for long contexts. With `schedules_ahead` a step is scheduled while
-    another one runs.
+    `pool` is a fixed size of the KV cache in bytes, `most_tokens` a limit in tokens. `block` is the
+    number of tokens in a block of the cache if it is given; `caches_prefixes` whether models with
+    recurrent layers keep states for prefixes. `graphs` is how many are captured: for steps of any
+    kind, and for decoding; None if not known. Windows are rounded up to multiples of `window_cells`
+    tokens; with `wide_states` all of a state is in 32 bits. `division` is how the room is divided
+    at startup, None if it is not. `context_ranks` share the tokens of a sequence. `scored` is the
+    size in bytes of the scores that a sparse attention's index computes at once, and
+    `sized_gathers` whether its entries are gathered in less space for long contexts. With
+    `schedules_ahead` a step is scheduled while another one runs.
     """
 
     context: int
@@ -68,6 +68,7 @@ class Requested:
     eager: bool
     text_only: bool
     pool: int | None
+    most_tokens: int | None = None
     version: Release = ()
     block: int | None = None
     caches_prefixes: bool = False
@@ -124,6 +125,7 @@ def requested(
         eager=settings.is_on(traits.eager_flag) or not traits.captures_graphs or graphs == (0, 0),
         text_only=settings.is_on("language-model-only"),
         pool=_pool(model, settings, traits.pool_flag),
+        most_tokens=int(most) if (most := settings.word(traits.tokens_flag)).isdecimal() else None,
         version=release(engine.version),
         block=_whole(settings, "block-size") if traits.paging else None,
         caches_prefixes=_caches_prefixes(engine),

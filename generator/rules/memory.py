@@ -104,12 +104,14 @@ def fits_shorter(
         return
     from generator.fit.alternatives import nearest_changes
 
+    traits = ENGINE_TRAITS[engine.name]
+    path = ("model", "context_length") if model.context_length else model.path
     changes = nearest_changes(nodes, model, engine, fit)
     yield Fault(
-        f"{ENGINE_TRAITS[engine.name].title} starts, but rejects requests of more than about "
+        f"{traits.title} starts, but rejects requests of more than about "
         f"{fit.one_context} tokens: the KV cache on {fit.worst.node} has no room for the "
         f"{fit.context} that a sequence may have",
-        ("model", "context_length") if model.context_length else model.path,
+        engine.settings.path(traits.tokens_flag) if fit.is_limited else path,
         _what_fits(changes),
         proposals=_proposals(changes),
         unsafe=True,

@@ -134,6 +134,11 @@ class EngineSettings(Asked):
         """The same with values for flags that the site does not have."""
         return replace(self, more={**self.more, **more})
 
+    def changed(self, name: str, value: Argument) -> "EngineSettings":
+        """The same with another value for a flag that the site has."""
+        written = str(self.path(name)[len(ARGS)])
+        return replace(self, as_written={**self.as_written, written: value})
+
     @cached_property
     def _given(self) -> Mapping[str, Setting]:
         """The settings by their names, in the order in which they are written."""
