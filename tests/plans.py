@@ -23,10 +23,11 @@ from generator.bundle.committed import Committed
 from generator.bundle.render import render
 from generator.bundle.tree import Tree
 from generator.operation.actions import Action
-from generator.operation.needed import Change
-from generator.operation.outcome import Outcome, View, outcome, successors
+from generator.operation.answers import View, successors
+from generator.operation.needed import Change, needed
+from generator.operation.outcome import Outcome, outcome
 from generator.operation.plan import Moment, PlanError, plan, unreached
-from generator.operation.state import Cluster
+from generator.operation.state import Cluster, Engine
 from generator.pipeline import read_site
 from generator.records import record
 from generator.resources import ROOT
@@ -126,6 +127,228 @@ def _about(step: Sequence[Action]) -> set[str]:
     found = re.match(r"stop the engine of ([\w-]+)", title)
     own = {f"engine {found[1]}"} if found else set()
     return own | {node for each in step for node in each.nodes or (each.node,) if node}
+
+
+def delays(found: Plan) -> Iterator[str]:
+    """Names that are told to be down for longer than they need be, and steps at the wrong time."""
+    for name, told in down(found).items():
+        least = _least(found.change, name)
+        if not least:
+            continue
+        rivalry = _rivalry(found.change, name)
+        is_longer = told.seconds > least.seconds + SLACK + rivalry
+        if is_longer or (told.by_hand > least.by_hand and not rivalry):
+            yield f"down for longer than it need be: {name}: {told}, {least}"
+    steps = steps_of(found)
+    price = _price(found)
+    for outage in found.outcome.outages:
+        first, last = outage.first - 1, outage.last - 1
+        own = range(first, last + 1)
+        moves = [*((at, first) for at in own), *((at, last) for at in own)]
+        moves += [(first, at) for at in own]
+        for at, to in dict.fromkeys(moves):
+            left = [*steps[:at], *steps[at + 1 :]]
+            moved = [*left[:to], steps[at], *left[to:]]
+            done = at != to and _done(found.change, [each for step in moved for each in step])
+            if done and _price(done) < price - SLACK:
+                yield f"at another time: {steps[at][0].title}: step {at + 1} as step {to + 1}"
+
+
+# What people do is taken to last longer than what has a limit.
+BY_HAND_SECONDS = 3600
+# Others that restart at the same time may be stopped one after the other.
+SLACK = 240
+
+
+@record
+class Down:
+    """How long nobody answers to a name: for so many seconds, and as long as so many steps take."""
+
+    seconds: int = 0
+    by_hand: int = 0
+
+
+def down(found: Plan) -> dict[str, Down]:
+    """How long each name is told not to be answered, without what is done for others meanwhile.
+
+    These stop one after the other, take a minute on their nodes, and get their secrets at once.
+    """
+    times: dict[str, Down] = {}
+    for each in found.outcome.outages:
+        steps = found.outcome.steps[each.first - 1 : each.last]
+        engines = [e for e in found.change.stopping if each.name in _names(found, e)]
+        own = {_stop_of(engine) for engine in engines}
+        new = [e for e in found.change.active if each.name in e.names]
+        nodes = {node for engine in (*engines, *new) for node in engine.nodes}
+        nodes |= {door.node for door in found.change.after.doors if door.units}
+        others = [
+            step
+            for step in steps
+            if (step.text.startswith(STOPS) and step.text not in own)
+            or (step.seconds == 60 and step.nodes and nodes.isdisjoint(step.nodes))
+        ]
+        by_hand = {_kind(s.text) for s in steps if s.seconds is None}
+        was = times.get(each.name, Down())
+        seconds = each.seconds - sum(step.seconds or 0 for step in others)
+        times[each.name] = Down(was.seconds + seconds, was.by_hand + len(by_hand - {""}))
+    return times
+
+
+def _rivalry(change: Change, name: str) -> int:
+    """How long others stop and load that trade nodes or names with what answers to a name.
+
+    One of them has to wait for the others, or all of them at once.
+    """
+    before = [engine for engine in change.before.engines if engine.is_active]
+    waits: dict[str, set[str]] = {}
+    for engine in change.active:
+        left = [each for each in before if {*each.nodes} & {*engine.nodes}]
+        names = {name for each in left for name in each.names}
+        waits[engine.group] = {each.group for each in left} | {
+            other.group for other in change.active if names & {*other.names}
+        }
+    for _ in waits:
+        for group, others in waits.items():
+            waits[group] = others.union(*(waits.get(other, ()) for other in others))
+    own = {e.group for e in change.active if name in e.names}
+    own |= {e.group for e in change.stopping if name in e.names}
+    rivals = {g for group in own for g in waits.get(group, ()) if group in waits.get(g, ())}
+    engines = [e for e in change.active if rivals - own and e.group in rivals | own]
+    return sum(SLACK + e.stop_seconds + e.load_seconds for e in engines)
+
+
+def _kind(title: str) -> str:
+    """What people do, once for several cables; empty if they write something at once."""
+    return "" if title.startswith(WRITES) else title.split()[0]
+
+
+STOPS, WRITES = ("stop the engine", "scancel"), ("write ", "create a key")
+
+
+def _stop_of(engine: Engine) -> str:
+    of = f" of {engine.group}" if engine.group else ""
+    return (
+        f"scancel --name={engine.job[0]}" if engine.job else f"stop the engine{of}, the head first"
+    )
+
+
+def _names(found: Plan, engine: Engine) -> set[str]:
+    called = View(found.change).successors
+    return {called.get(name, name) for name in engine.names}
+
+
+def _price(found: Plan) -> int:
+    return sum(each.seconds + BY_HAND_SECONDS * len(each.by_hand) for each in found.outcome.outages)
+
+
+def _done(change: Change, actions: Iterable[Action]) -> Plan | None:
+    """The plan of these actions, one after the other; None if the model refuses them."""
+    now, moments = change.now, list[Moment]()
+    for action in actions:
+        if action.unmet(now):
+            return None
+        moments.append(Moment(action, now, action.during(now), action.done(now)))
+        now = moments[-1].after
+    return None if unreached(now, change.after) else Plan(change, moments, outcome(change, moments))
+
+
+def _least(change: Change, name: str) -> Down | None:
+    """How long nobody has to answer to a name, whatever becomes of others.
+
+    All that can be done while it is answered is done first; then as little as makes something
+    answer to it again, and so on.
+    """
+    found = [_least_in(change, name, order) for order in (needed(change), needed(change)[::-1])]
+    known = [each for each in found if each]
+    return min(known, key=lambda each: (each.by_hand, each.seconds), default=None)
+
+
+def _least_in(change: Change, name: str, order: Sequence[Action]) -> Down | None:
+    view, now, left = View(change), change.now, list(order)
+    was = [
+        old for old, new in view.successors.items() if new == name and name not in view.answers(now)
+    ]
+    name = was[0] if was else name
+
+    def is_answered(now: Cluster) -> bool:
+        return bool(view.answers(now, [name])[name])
+
+    seconds = by_hand = 0
+    while left:
+        now, left, _ = _closure(
+            now, left, lambda a, n: is_answered(a.during(n)) and is_answered(a.done(n))
+        )
+        if not left or not unreached(now, change.after):
+            break
+        start = now
+        blips = [
+            a
+            for a in left
+            if not a.unmet(now) and not a.has_nothing_to_do(now) and is_answered(a.done(now))
+        ]
+        if blips:
+            action = min(blips, key=lambda a: a.seconds or BY_HAND_SECONDS)
+            left.remove(action)
+            now, chosen = action.done(now), [action]
+        else:
+            chosen = _back(now, left, is_answered)
+            if not chosen:
+                return None
+            for action in chosen:
+                now = action.done(now)
+                left.remove(action)
+        del start
+        worst: dict[str, int | None] = {}
+        for action in chosen:
+            had = worst.get(action.title, 0)
+            worst[action.title] = (
+                None if None in (had, action.seconds) else max(had or 0, action.seconds or 0)
+            )
+        seconds += sum(each or 0 for each in worst.values())
+        by_hand += len({_kind(title) for title, each in worst.items() if each is None} - {""})
+    return Down(seconds, by_hand)
+
+
+Allowed = Callable[[Action, Cluster], bool]
+
+
+def _closure(
+    now: Cluster,
+    left: Sequence[Action],
+    allowed: Allowed,
+    until: Callable[[Cluster], bool] | None = None,
+) -> tuple[Cluster, list[Action], list[Action]]:
+    """What can be done one after the other, in any order, as far as it is allowed."""
+    rest, taken, is_more = list(left), list[Action](), True
+    while is_more:
+        is_more = False
+        for action in list(rest):
+            if until and taken and until(now):
+                return now, rest, taken
+            if action.has_nothing_to_do(now) or action.unmet(now) or not allowed(action, now):
+                continue
+            now, is_more = action.done(now), True
+            rest.remove(action)
+            taken.append(action)
+    return now, rest, taken
+
+
+def _back(now: Cluster, left: Sequence[Action], is_back: Callable[[Cluster], bool]) -> list[Action]:
+    """The least that has to be done before something answers again."""
+    end, _, taken = _closure(now, left, lambda a, n: True)
+    if not is_back(end):
+        return []
+    is_out = False
+    chosen = list(taken)
+    for action in reversed(taken):
+        without = [each for each in chosen if each is not action]
+        try:
+            if is_back(carried_out(now, without)):
+                chosen = without
+        except PlanError:
+            pass
+    del is_out
+    return chosen
 
 
 def _ends_by_itself(step: Sequence[Action], later: Sequence[Sequence[Action]]) -> bool:
@@ -370,7 +593,7 @@ def main() -> int:
         except PlanError as error:
             complaints = [str(error)]
         else:
-            complaints = list(faults(found))
+            complaints = [*faults(found), *delays(found)]
             steps += len(found.outcome.steps)
             taken, refused = (a + b for a, b in zip((taken, refused), swaps(found), strict=True))
         wrong += bool(complaints)

@@ -193,13 +193,12 @@ def test_node_added(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen
         "fetch the vocabulary",
         "fetch the vocabulary",
         "copy the folder (operator/deploy.sh --run): spark2 spark3 spark1",
-        "stop the engine, the head first: spark1 spark2",
-        "install.sh --apply: spark2",
         "install.sh --apply, then install.sh --confirm in a new session within 120 s: spark3",
-        "install.sh --apply: spark1",
         "check the fabric: wait-fabric.sh 10: spark1 spark2 spark3",
         "see that each plugged port is up at 200000Mb/s (operator/cables.txt), "
         "and measure the cables (verify.py --bandwidth): spark3",
+        "stop the engine, the head first: spark1 spark2",
+        "install.sh --apply: spark2 spark1",
         "start the engine, the head last: spark2 spark3 spark1",
         "wait until these serve: spark1",
     ]
@@ -219,11 +218,11 @@ def test_node_removed(
     assert order(found) == [
         "copy the folder (operator/deploy.sh --run): spark2 spark1",
         "stop the engine, the head first: spark1 spark2 spark3",
-        "install.sh --uninstall: spark3",
-        "unplug cable 3 from spark3:p0 and rack:3.0",
         "install.sh --apply: spark2 spark1",
         "start the engine, the head last: spark2 spark1",
         "wait until these serve: spark1",
+        "install.sh --uninstall: spark3",
+        "unplug cable 3 from spark3:p0 and rack:3.0",
     ]
     assert {file["kind"] for file in found["nodes"][2]["files"]} == {"removed"}
     assert sparkgen("diff", site, "--exit-code", *words, cwd=tmp_path).code == 1
@@ -401,7 +400,7 @@ def test_markdown(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     lines = outcome.out.splitlines()
     assert lines[:3] == ["<!-- sparkgen diff -->", "### lab", ""]
     told = "nobody answers to gpt-oss-120b any more"
-    assert f"**{told}; nobody answers to gpt-oss-20b in steps 8 to 15, time limit" in outcome.out
+    assert f"**{told}; nobody answers to gpt-oss-20b in steps 11 to 14, time limit" in outcome.out
     assert f"\n- {told}: what did answers to gpt-oss-20b\n" in outcome.out.replace("\\", "")
     assert "| spark1, spark2 | engine restart |" in lines
     assert "| spark3 | new: install all, start the engine |" in lines

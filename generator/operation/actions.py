@@ -4,12 +4,24 @@ Nothing here is executed. An action is its words, its conditions and its effects
 be carried out before it is shown.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from generator.operation import conditions as must
 from generator.operation.conditions import NO_FOLDER, Condition
-from generator.operation.state import PROXY, Cable, Cluster, Engine, Folder, Need, Node, Program
+from generator.operation.state import (
+    PROXY,
+    Cable,
+    Cluster,
+    Desired,
+    Door,
+    Engine,
+    Folder,
+    Need,
+    Node,
+    Place,
+    Program,
+)
 from generator.records import record, replace
 
 Effect = Callable[[Cluster], Cluster]
@@ -20,6 +32,9 @@ Effect = Callable[[Cluster], Cluster]
 INSTALL_SECONDS = SERVICE_SECONDS = 60
 FABRIC_SECONDS = 10
 DRAIN_SECONDS, DRAINED_SECONDS = 600, 3600
+# The phases that a plan knows.
+ADDRESS, DRAIN, STOP, START = (2,), (8, 0), (8, 1), (21,)
+WAIT, SWITCH, LATER, LAST = (22,), (24,), (25,), (30,)
 CONFIRMED = ", then install.sh --confirm in a new session within 120 s"
 
 
@@ -28,10 +43,10 @@ class Action:
     """One thing that is done on a node, or elsewhere if that has no name.
 
     `phase` is its place in the usual order, and `title` its words, the same on all nodes. It takes
-    `seconds` at most; None is as long as people and networks take. `needs` must hold. `spares` tell
-    what would stop answering although it need not. `until` is the cluster while it is done, `then`
-    what it is afterwards. `is_needless` says whether there is nothing to do. What is done on
-    several nodes at once has `nodes` instead.
+    `seconds` at most; None is as long as people and networks take. `needs` must hold. `until` is
+    the cluster while it is done, `then` what it is afterwards. `is_needless` says whether there is
+    nothing to do. What is done on several nodes at once has `nodes` instead, and what is done to an
+    `engine` has its place.
     """
 
     phase: tuple[int | str, ...]
@@ -40,15 +55,14 @@ class Action:
     needs: tuple[Condition, ...]
     then: Effect
     seconds: int | None = None
-    spares: tuple[Condition, ...] = ()
     until: Effect | None = None
     is_needless: Callable[[Cluster], bool] | None = None
     nodes: tuple[str, ...] = ()
+    engine: Place = ()
 
-    def unmet(self, now: Cluster, *, spares: bool = False) -> str:
+    def unmet(self, now: Cluster) -> str:
         """The first condition that does not hold, in words."""
-        wanted = (*self.needs, *(self.spares if spares else ()))
-        return next(filter(None, (condition(now) for condition in wanted)), "")
+        return next(filter(None, (condition(now) for condition in self.needs)), "")
 
     def has_nothing_to_do(self, now: Cluster) -> bool:
         """Whether the cluster is already as this would make it."""
@@ -107,21 +121,21 @@ def change_address(node: str, address: str) -> Action:
 _PHASES = {"image": 3, "built image": 3, "squashfs": 3, "secret": 6, "key": 17, "kept": 17}
 
 
-def bring(node: str, needs: Sequence[Need], title: str) -> Action:
-    """Bring what programs need and no bundle contains, all of one kind."""
+def bring(node: str, needs: Sequence[Need], title: str, before: Iterable[Condition]) -> Action:
+    """Bring what programs need and no bundle contains, all of one kind; `before` must hold too."""
     kind = needs[0].kind
-    before = [must.is_on(node)]
+    wanted = [must.is_on(node), *before]
     if kind in ("secret", "key", "kept"):
-        before.append(must.has_folder(node, needs[0]))
+        wanted.append(must.has_folder(node, needs[0]))
     elif kind == "squashfs":
-        before.append(must.has(node, Need("image", needs[0].source)))
+        wanted.append(must.has(node, Need("image", needs[0].source)))
     elif kind in ("environment", "file"):
-        before += (must.is_unused(node, need) for need in needs)
+        wanted += (must.is_unused(node, need) for need in needs)
     return Action(
         (_PHASES.get(kind, 4), title),
         title,
         node,
-        tuple(before),
+        tuple(wanted),
         lambda now: _with(now, node, has=now.nodes[node].has | {*needs}),
     )
 
@@ -138,24 +152,27 @@ def set_up_switch(title: str) -> Action:
     return Action((7,), title, "", (), lambda now: _marked(now, title))
 
 
-def drain(node: str, engine: Engine, keeps: frozenset[str]) -> Action:
-    """Have the proxy on a node send an engine no more requests."""
-    group, spares = engine.group, (must.answer_elsewhere(engine, keeps),)
+Doors = Sequence[tuple[Desired, Door]]
+
+
+def drain(node: str, engine: Engine, doors: Doors) -> Action:
+    """Have the proxy on a node send an engine no more requests; `doors` are those it has there."""
+    group = engine.group
     return Action(
-        (8,),
+        DRAIN,
         f"/opt/sparkgen/proxy.sh drain {group}",
         node,
         (must.runs(node, PROXY),),
         lambda now: replace(now, drained={**now.drained, group: DRAINED_SECONDS}),
         DRAIN_SECONDS,
-        spares,
         is_needless=lambda now: (
-            engine.place not in now.serving or _STOPPED.format(group) in now.prepared
+            _STOPPED.format(group) in now.prepared or not must.can_be_spared(now, engine, doors)
         ),
+        engine=engine.place,
     )
 
 
-_STOPPED = "{} was drained, and has stopped"
+_STOPPED = "{} has stopped"
 
 
 def undrain(node: str, engine: Engine) -> Action:
@@ -169,22 +186,14 @@ def undrain(node: str, engine: Engine) -> Action:
         lambda now: replace(now, drained={g: s for g, s in now.drained.items() if g != group}),
         0,
         is_needless=lambda now: group not in now.drained,
+        engine=engine.place,
     )
 
 
-def stop(
-    node: str,
-    engine: Engine,
-    keeps: frozenset[str],
-    opens: Sequence[Condition] = (),
-    proxy: str = "",
-    *,
-    again: bool = False,
-) -> Action:
+def stop(node: str, engine: Engine, doors: Doors = (), *, again: bool = False) -> Action:
     """Stop one rank of an engine, or its job in Slurm; `again` if the boot has started it.
 
-    `keeps` are names that can be answered all the time, `opens` doors that open first because one
-    closes on its nodes, and the proxy on the node `proxy` drains it first.
+    The proxy of `doors` drains it first if others take its requests.
     """
     head = engine.nodes[0]
     how = ", which the boot has started" if again else ", the head first"
@@ -195,21 +204,21 @@ def stop(
     needs = [must.is_on(node)]
     if node != head:
         needs.append(must.is_down(head, engine.unit))
-    elif proxy:
-        needs.append(must.gets_nothing(engine.group, proxy))
+    elif doors:
+        needs.append(must.gets_nothing(engine, doors))
         then = _then(then, lambda now: _marked(now, _STOPPED.format(engine.group)))
     return Action(
-        (15 if again else 8,),
+        (15,) if again else STOP,
         title,
         node,
         tuple(needs),
         then,
         engine.stop_seconds,
-        (must.answer_elsewhere(engine, keeps), *opens),
         then,
         lambda now: (
             engine.unit not in now.nodes[node].running or (again and now.nodes[node].is_measured)
         ),
+        engine=engine.place,
     )
 
 
@@ -219,15 +228,15 @@ def undo_script(node: str, program: Program) -> Action:
     return Action((9,), title, node, (must.is_on(node),), then, SERVICE_SECONDS)
 
 
-def uninstall(node: str, opens: Sequence[Condition]) -> Action:
-    """Take a bundle off a node; `opens` are the doors that open first if one closes here."""
+def uninstall(node: str) -> Action:
+    """Take a bundle off a node."""
 
     def then(now: Cluster) -> Cluster:
         off = _stops([node], now.nodes[node].running)(now)
         return _with(off, node, installed=None, links="", is_checked=True, is_measured=True)
 
-    needs, spares = (must.is_on(node), must.is_idle(node)), (*opens,)
-    return Action((10,), "install.sh --uninstall", node, needs, then, INSTALL_SECONDS, spares, then)
+    needs = (must.is_on(node), must.is_idle(node))
+    return Action((*LATER, 2), "install.sh --uninstall", node, needs, then, INSTALL_SECONDS, then)
 
 
 def shut_down(node: str) -> Action:
@@ -238,7 +247,7 @@ def shut_down(node: str) -> Action:
         return _with(_stops([node], [u for u, p in ran.items() if p.boots])(now), node, is_on=False)
 
     needs = (must.is_on(node), must.is_idle(node))
-    return Action((11,), "shut the node down", node, needs, then, None, (), then)
+    return Action((11,), "shut the node down", node, needs, then, None, then)
 
 
 def unplug(cable: Cable, ends: Sequence[str]) -> Action:
@@ -252,18 +261,22 @@ def unplug(cable: Cable, ends: Sequence[str]) -> Action:
     return Action((12,), f"unplug {cable} from {' and '.join(ends)}", "", needs, then)
 
 
-def plug(cable: Cable, ends: Sequence[str], is_early: bool) -> Action:
-    """Put a cable into these ports; early if nothing that runs is at either end."""
+def plug(cable: Cable, ends: Sequence[str], was: Cable | None, *, is_early: bool) -> Action:
+    """Put a cable into these ports; early if nothing that runs is at either end.
+
+    If it was elsewhere, it is taken out of there first.
+    """
 
     def then(now: Cluster) -> Cluster:
-        now = replace(now, plugged={**now.plugged, **dict.fromkeys(ends, cable)})
+        now = replace(now, plugged={**now.plugged, **dict.fromkeys(cable.ends, cable)})
         for node in cable.nodes:
             if node in now.nodes:
                 now = _with(now, node, is_checked=False, is_measured=False)
         return now
 
     off = (must.is_off(node) for node in cable.nodes)
-    needs = (*(must.is_empty(end) for end in ends), *off)
+    out = [must.is_out(was, end) for end in was.ends if end not in cable.ends] if was else []
+    needs = (*(must.is_empty(end) for end in ends), *off, *out)
     title = f"plug {cable} into {' and '.join(ends)}"
     return Action((0 if is_early else 13,), title, "", needs, then)
 
@@ -286,7 +299,6 @@ def install(
     folder: Folder,
     ends: Sequence[str],
     plugs: Sequence[tuple[Cable, str]],
-    opens: Sequence[Condition],
     *,
     renames: bool,
     confirms: bool,
@@ -321,8 +333,8 @@ def install(
         must.are_in(ends),
         *(must.is_in(cable, end) for cable, end in plugs),
     )
-    title, spares = f"install.sh {option}--apply{more}", (*opens,)
-    return Action((16,), title, node, needs, then, INSTALL_SECONDS, spares, until)
+    title = f"install.sh {option}--apply{more}"
+    return Action((16,), title, node, needs, then, INSTALL_SECONDS, until)
 
 
 def run(node: str, program: Program, title: str, order: int) -> Action:
@@ -330,14 +342,14 @@ def run(node: str, program: Program, title: str, order: int) -> Action:
     needs = (must.is_ready(node, program),)
     until = _stops([node], [program.unit])
     then = _then(until, _starts({node: program}))
-    return Action((18, order), title, node, needs, then, SERVICE_SECONDS, (), until)
+    return Action((18, order), title, node, needs, then, SERVICE_SECONDS, until)
 
 
 def run_last(node: str, program: Program) -> Action:
     """Have a program of the machine know that its file is gone."""
     unit = program.unit
     needs, then = (must.is_on(node), must.has_no_files(node, unit)), _stops([node], [unit])
-    return Action((18, 0), program.activation.gone, node, needs, then, SERVICE_SECONDS)
+    return Action((*LATER, 1, 0), program.activation.gone, node, needs, then, SERVICE_SECONDS)
 
 
 def check_fabric(
@@ -381,9 +393,13 @@ def measure(node: str) -> Action:
 
 
 def start(
-    node: str, engine: Engine, programs: Mapping[str, Program], gone: Sequence[tuple[Cable, str]]
+    node: str,
+    engine: Engine,
+    programs: Mapping[str, Program],
+    gone: Sequence[tuple[Cable, str]],
+    plugs: Sequence[tuple[Cable, str]],
 ) -> Action:
-    """Start one rank of an engine, workers before the head, once cables that go are `gone`.
+    """Start one rank of an engine, workers before the head, once all its cables are in place.
 
     A job in Slurm starts all ranks.
     """
@@ -398,31 +414,35 @@ def start(
         *(must.is_ready(name, program) for name, program in own.items()),
         must.is_ready(head, programs[head]),
         *map(must.is_checked, own),
+        *map(must.is_arranged, own),
         *(must.has_room(name, engine) for name in own),
         must.are_running(workers),
         *(must.is_out(cable, end) for cable, end in gone),
+        *(must.is_in(cable, end) for cable, end in plugs),
     )
     return Action(
-        (21,),
+        START,
         title,
         node,
         needs,
         _starts(own),
         0,
         is_needless=lambda now: not must.are_running(own)(now),
+        engine=engine.place,
     )
 
 
 def wait_for(engine: Engine, programs: Mapping[str, Program]) -> Action:
     """Wait until an engine serves."""
     return Action(
-        (22,),
+        WAIT,
         "wait until these serve",
         engine.nodes[0],
         (must.are_running(programs),),
         _serves(engine),
         engine.load_seconds,
         is_needless=lambda now: now.serving.get(engine.place) == engine,
+        engine=engine.place,
     )
 
 
@@ -436,17 +456,17 @@ def switch(engine: Engine, programs: Mapping[str, Program]) -> Action:
         return _serves(engine)(_starts(programs)(until(now)))
 
     ready = (must.is_ready(node, program) for node, program in programs.items())
-    needs = (*ready, *(must.is_checked(node) for node in programs))
+    needs = (*ready, *map(must.is_checked, programs), *map(must.is_arranged, programs))
     seconds = engine.stop_seconds + engine.load_seconds
     title = f"operator/switch.sh {engine.group}"
-    return Action((24,), title, "", needs, then, seconds, (), until)
+    return Action(SWITCH, title, "", needs, then, seconds, until, engine=engine.place)
 
 
 def load(path: str, text: str, program: str) -> Action:
     """Give a file to a program that is not on the nodes."""
     title = f"load {path} into {program}"
     return Action(
-        (25,), title, "", (), lambda now: replace(now, elsewhere={**now.elsewhere, path: text})
+        LAST, title, "", (), lambda now: replace(now, elsewhere={**now.elsewhere, path: text})
     )
 
 

@@ -1,12 +1,12 @@
 """What must hold before something is done to a cluster; each condition says what does not."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Concatenate, ParamSpec
 
 from generator.operation.firewall import lets_in
 from generator.operation.meaning import same
 from generator.operation.state import (
-    PROXY,
+    RELIED_ON,
     Cable,
     Cluster,
     Desired,
@@ -210,6 +210,16 @@ def has_room(now: Cluster, name: str, engine: Engine) -> str:
 
 
 @condition
+def is_arranged(now: Cluster, name: str) -> str:
+    """What engines rely on runs on a node as its folder has it."""
+    node = now.nodes[name]
+    programs = (node.installed or NO_FOLDER).programs
+    found = (programs[unit] for unit in RELIED_ON if unit in programs)
+    late = next((p.unit for p in found if not p.is_like(node.running.get(p.unit))), "")
+    return f"{late} does not run on {name} yet" if late else ""
+
+
+@condition
 def are_running(now: Cluster, programs: Mapping[str, Program]) -> str:
     """These nodes run these programs, as the new bundle has them."""
     for name, program in programs.items():
@@ -232,36 +242,33 @@ def runs(now: Cluster, name: str, unit: str) -> str:
 
 
 @condition
-def gets_nothing(now: Cluster, group: str, proxy: str) -> str:
-    """The proxy on that node certainly sends an engine no requests; nor does one that is down."""
-    is_quiet = now.drained.get(group) or runs(proxy, PROXY)(now)
-    return "" if is_quiet else f"{group} is not drained"
+def gets_nothing(now: Cluster, engine: Engine, doors: Iterable[tuple[Desired, Door]]) -> str:
+    """An engine gets no requests, or no other one could answer them."""
+    return f"{engine.group} is not drained" if can_be_spared(now, engine, doors) else ""
 
 
-@condition
-def answer_elsewhere(now: Cluster, engine: Engine, names: frozenset[str]) -> str:
-    """Other engines answer to these names."""
-    if engine.place not in now.serving:
-        return ""
-    others = (
-        other
-        for place, other in now.serving.items()
-        if place != engine.place and place[0] not in now.drained
-    )
-    answered = {name for other in others for name in other.names}
-    return ", ".join(sorted((names & {*engine.names}) - answered))
+def can_be_spared(now: Cluster, engine: Engine, doors: Iterable[tuple[Desired, Door]]) -> bool:
+    """Whether a proxy sends requests to an engine that others would answer."""
+    names = {*engine.names}
+    found = [(bundle, door, bundle.by_group[g]) for bundle, door in doors for g in door.groups]
+    alike = [each for each in found if names.intersection(each[2].names)]
+    answering = [e for bundle, door, e in alike if is_answered(now, bundle, door, e)]
+    others = {name for e in answering if e.group != engine.group for name in e.names}
+    return any(e.place == engine.place for e in answering) and others >= names
 
 
 def is_answered(now: Cluster, bundle: Desired, door: Door, known: Engine) -> bool:
     """Whether an engine that runs is found through a door as a bundle has it."""
     node = now.nodes.get(door.node)
-    served = (e for e in now.serving.values() if (e.url, e.names) == (known.url, known.names))
-    engine = next(served, None)
-    if engine is None:
+    engine = now.serving.get(known.place)
+    if engine is None or (engine.url, engine.names) != (known.url, known.names):
         return False
     if engine.key not in ("", known.key):
         return False
     if node is None or known.group in now.drained:
+        return False
+    address = bundle.folders[door.node].address
+    if address != node.address and f"//{address}:" in door.url:
         return False
     programs, port = bundle.folders[door.node].programs, known.url.rpartition(":")[2]
     head = now.nodes[engine.nodes[0]]
@@ -270,17 +277,6 @@ def is_answered(now: Cluster, bundle: Desired, door: Door, known: Engine) -> boo
         and ("://127." in door.url or lets_in(node.running, door.url.rpartition(":")[2]))
         and (head is node or lets_in(head.running, port, node.address))
     )
-
-
-@condition
-def are_open(now: Cluster, bundle: Desired, names: Collection[str]) -> str:
-    """What replaces a door that closes runs, and answers to what is served of these names."""
-    running = {(name, unit) for name, node in now.nodes.items() for unit in node.running}
-    shut = [d.url for d in bundle.doors if not {(d.node, unit) for unit in d.units} <= running]
-    found = [(door, bundle.by_group[group]) for door in bundle.doors for group in door.groups]
-    open_to = {n for door, e in found if is_answered(now, bundle, door, e) for n in e.names}
-    served = {name for engine in now.serving.values() for name in engine.names}
-    return ", ".join([*shut, *sorted((served & {*names}) - open_to)])
 
 
 def engines_on(now: Cluster, name: str) -> list[Program]:

@@ -6,12 +6,13 @@ from functools import cached_property
 from generator.bundle.escaping import sh
 from generator.bundle.plan import activations
 from generator.operation import actions as do
-from generator.operation.actions import Action
-from generator.operation.conditions import Condition, are_open, has_links, is_guarded
+from generator.operation.actions import LATER, Action
+from generator.operation.conditions import Condition, has_links, is_down, is_guarded
 from generator.operation.meaning import same
 from generator.operation.reading import ELSEWHERE
 from generator.operation.state import (
     PROXY,
+    RELIED_ON,
     Cable,
     Cluster,
     Desired,
@@ -19,9 +20,9 @@ from generator.operation.state import (
     Folder,
     Need,
     Node,
+    Program,
 )
-from generator.operation.waves import Held, held
-from generator.records import record
+from generator.records import record, replace
 
 
 @record
@@ -96,14 +97,14 @@ class Change:
 
     @cached_property
     def moved(self) -> Mapping[Cable, Cable]:
-        """The new place of each cable that moves: by its label, or by an end that stays."""
+        """The new place of each cable that moves: by its label, an end that stays, its number."""
         old = [cable for cable in self.before.cables if frozenset(cable.ends) not in self._stays]
         found: dict[Cable, Cable] = {}
         for cable in self.after.cables:
             if frozenset(cable.ends) not in self._stays:
-                free = (one for one in old if one not in found and _is_same(one, cable))
-                if was := next(free, None):
-                    found[was] = cable
+                free = [one for one in old if one not in found and _likeness(one, cable)]
+                if free:
+                    found[max(free, key=lambda one: _likeness(one, cable))] = cable
         return found
 
     @cached_property
@@ -127,7 +128,11 @@ class Change:
     def is_early(self, cable: Cable) -> bool:
         """Whether a cable can be plugged before anything stops: at new nodes, in free ports."""
         is_new = all(name not in self.before.folders for name in cable.nodes)
-        return is_new and not any(end in self.now.plugged for end in cable.ends)
+        return (
+            is_new
+            and cable not in self.moved.values()
+            and not any(end in self.now.plugged for end in cable.ends)
+        )
 
     @cached_property
     def power_cycled(self) -> list[str]:
@@ -203,22 +208,10 @@ class Change:
             and engine.group not in turns
         ]
 
-    @cached_property
-    def held(self) -> Held:
-        """What goes on until others serve."""
-        changed = {e.group for e in (*self.stopping, *self.starting)}
-        changed |= {*self.switched, *(e.group for e in self.switched.values())}
-        staying = (e for e in self.after.engines if e.is_active and e.group not in changed)
-        return held(self.stopping, self.starting, staying)
-
-    def opens(self, name: str) -> tuple[Condition, ...]:
-        """That the doors are open which replace one that closes on a node."""
-        old, new = ({d.node for d in b.doors if d.units} for b in (self.before, self.after))
-        if name not in old - new:
-            return ()
-        down = {name for engine in self.stopping for name in engine.names} - self.held.names
-        names = {name for door in self.before.doors for name in door.names} - down
-        return (are_open(self.after, names),)
+    @property
+    def active(self) -> list[Engine]:
+        """The engines that start, or get their turn."""
+        return [*self.starting, *self.switched.values()]
 
 
 def needed(change: Change) -> list[Action]:
@@ -239,10 +232,12 @@ def needed(change: Change) -> list[Action]:
 
 
 def _cables(change: Change) -> Iterator[Action]:
+    origin = {after: before for before, after in change.moved.items()}
     for cable, ends in change.unplugs:
-        yield do.unplug(cable, ends)
+        is_apart = change.after.folders.keys().isdisjoint(cable.nodes)
+        yield _later(do.unplug(cable, ends), 3, is_late=is_apart and cable not in change.moved)
     for cable, ends in change.plugs:
-        yield do.plug(cable, ends, change.is_early(cable))
+        yield do.plug(cable, ends, origin.get(cable), is_early=change.is_early(cable))
     for name in change.power_cycled:
         yield do.shut_down(name)
         yield do.start_node(name, change.plugged_at(name))
@@ -270,9 +265,31 @@ def _brought(change: Change) -> Iterator[Action]:
         together: dict[str, list[Need]] = {}
         for need in sorted(folder.needs - has, key=str):
             together.setdefault(_title(change, name, need), []).append(need)
+        urgent = {need for p in folder.programs.values() if _is_urgent(p) for need in p.needs}
         for title, own in together.items():
             secrets = ", ".join(need.name for need in own)
-            yield do.bring(name, own, title.replace("SECRETS", secrets))
+            before = [each for need in own for each in _left_alone(change, name, need)]
+            action = do.bring(name, own, title.replace("SECRETS", secrets), before)
+            is_late = urgent.isdisjoint(own) and own[0].kind in ("secret", "key", "kept")
+            yield _later(action, 0, is_late=is_late)
+
+
+def _left_alone(change: Change, name: str, need: Need) -> Iterator[Condition]:
+    """That nothing writes any more into what is copied from another node."""
+    if need.kind == "kept":
+        for node, folder in change.before.folders.items():
+            for program in folder.programs.values():
+                if node != name and need in program.needs and program.unit != PROXY:
+                    yield is_down(node, program.unit)
+
+
+def _later(action: Action, order: int, *, is_late: bool) -> Action:
+    return replace(action, phase=(*LATER, order, *action.phase)) if is_late else action
+
+
+def _is_urgent(program: Program) -> bool:
+    """Whether clients or engines rely on a program."""
+    return program.is_engine or program.unit in (PROXY, *RELIED_ON)
 
 
 def _title(change: Change, name: str, need: Need) -> str:
@@ -334,30 +351,26 @@ def _copies(change: Change) -> Iterator[Action]:
 
 
 def _engines(change: Change) -> Iterator[Action]:
-    """Stops, starts and switches; what is held comes later."""
-    keeps = change.held.names
-    nodes = {door.node for door in change.after.doors if door.drains}
-    old = (door.node for door in change.before.doors if door.drains)
-    drains = next((node for node in old if node in nodes), "")
-    again = {engine.place for engine in change.starting}
-    stopping = sorted(change.stopping, key=lambda engine: engine.group in change.held.groups)
-    for engine in stopping:
-        proxy = drains if engine.place in again and keeps & {*engine.names} else ""
-        if proxy:
-            yield do.drain(proxy, engine, keeps)
-            yield do.undrain(proxy, engine)
+    """Drains, stops, starts and switches."""
+    both = (change.before, change.after)
+    doors = [(bundle, door) for bundle in both for door in bundle.doors if door.drains]
+    nodes = [{door.node for bundle, door in doors if bundle is each} for each in both]
+    proxies = nodes[0] & nodes[1]
+    for engine in change.stopping:
+        for proxy in proxies:
+            yield do.drain(proxy, engine, doors)
+            if again := change.after.by_group.get(engine.group):
+                yield do.undrain(proxy, again)
         booted = [name for name in engine.nodes if name in change.power_cycled]
-        closing = [change.opens(name) for name in engine.nodes]
-        opens = closing[0] if all(closing) else ()
         for name in engine.nodes[:1] if engine.job else engine.nodes:
-            yield do.stop(name, engine, keeps, opens, proxy)
-        yield from (do.stop(name, engine, keeps, again=True) for name in booted)
+            yield do.stop(name, engine, doors if proxies else ())
+        yield from (do.stop(name, engine, again=True) for name in booted)
     for engine in change.starting:
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
         for name in engine.nodes[:1] if engine.job else (*engine.nodes[1:], engine.nodes[0]):
             own = [(cable, ends) for cable, ends in change.unplugs if name in cable.nodes]
             gone = [(cable, end) for cable, ends in own for end in ends]
-            yield do.start(name, engine, programs, gone)
+            yield do.start(name, engine, programs, gone, change.plugged_at(name))
         yield do.wait_for(engine, programs)
     for engine in change.switched.values():
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
@@ -367,18 +380,15 @@ def _engines(change: Change) -> Iterator[Action]:
 def _installations(change: Change) -> Iterator[Action]:
     for name in change.before.folders:
         if name not in change.after.folders:
-            yield do.uninstall(name, change.opens(name))
+            yield do.uninstall(name)
     for name in change.start_order:
         folder = change.after.folders[name]
         node = change.now.nodes.get(name) or Node(name, folder.address, folder.user)
         if name in change.touched:
             ends = [e for c in change.after.cables for e in c.ends if e.startswith(f"{name}:")]
             renames = node.name != name
-            yield do.install(
-                *(name, folder, ends, change.plugged_at(name), change.opens(name)),
-                renames=renames,
-                confirms=is_guarded(node, folder),
-            )
+            confirms, plugs = is_guarded(node, folder), change.plugged_at(name)
+            yield do.install(name, folder, ends, plugs, renames=renames, confirms=confirms)
 
 
 def _services(change: Change) -> Iterator[Action]:
@@ -395,7 +405,8 @@ def _services(change: Change) -> Iterator[Action]:
                 # The chat page leaves its address to a proxy that encrypts, and gets it back.
                 is_last = unit not in order or (unit == PROXY and program.mentions("TLS_KEY"))
                 place = len(order) if is_last else order.index(unit)
-                yield do.run(name, program, title, place)
+                action = do.run(name, program, title, place)
+                yield _later(action, 1, is_late=not _is_urgent(program))
         for unit, program in old.items():
             if unit not in new and program.activation.before:
                 yield do.undo_script(name, program)
@@ -443,8 +454,8 @@ def _elsewhere(change: Change) -> Iterator[Action]:
             yield do.load(path, text, ELSEWHERE[path])
 
 
-def _is_same(old: Cable, new: Cable) -> bool:
-    """Whether both are the same cable: by its label, or by an end that stays in place."""
+def _likeness(old: Cable, new: Cable) -> int:
+    """How likely both are the same cable: by its label, an end that stays in place, its number."""
     if old.label or new.label:
-        return old.label == new.label
-    return bool({*old.ends} & {*new.ends})
+        return 2 * (old.label == new.label)
+    return 2 if {*old.ends} & {*new.ends} else old.number == new.number

@@ -1,16 +1,12 @@
 """What people notice of a plan: its steps, and who answers to which name meanwhile."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from generator.operation.conditions import is_answered
+from generator.operation.answers import Answers, View, engines_in
 from generator.operation.needed import Change
 from generator.operation.plan import Moment
-from generator.operation.state import Cluster, Desired, Door, Engine
 from generator.records import record
-
-# The addresses at which a name is answered, each with the engine behind it.
-Answers = frozenset[tuple[str, str]]
 
 
 @record
@@ -94,65 +90,12 @@ def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
     )
 
 
-class View:
-    """Who answers to which name, as clients of the one bundle or the other see it."""
-
-    def __init__(self, change: Change) -> None:
-        self.successors = dict(successors(change))
-        self._behind: dict[str, list[tuple[Desired, Door, Engine]]] = {}
-        both = (*change.before.doors, *change.after.doors)
-        self._nodes = {door.node for door in both if door.units}
-        for bundle in (change.before, change.after):
-            for door in bundle.doors:
-                for engine in (bundle.by_group[group] for group in door.groups):
-                    own = [name for name in engine.names if name in door.names]
-                    was = [old for old, new in self.successors.items() if new in own]
-                    for name in (*own, *was):
-                        self._behind.setdefault(name, []).append((bundle, door, engine))
-
-    def answers(self, now: Cluster, names: Iterable[str] | None = None) -> dict[str, Answers]:
-        """The answers to these names, or to all."""
-        return {
-            name: frozenset(
-                (door.url, engine.group)
-                for bundle, door, engine in self._behind[name]
-                if is_answered(now, bundle, door, engine)
-            )
-            for name in (self._behind if names is None else names)
-        }
-
-    def changed(self, before: Cluster, after: Cluster, node: str) -> Iterable[str]:
-        """The names to which something else may answer now."""
-        old, new = (
-            each.nodes[node].running if node in each.nodes else {} for each in (before, after)
-        )
-        is_same = old.get("firewall") is new.get("firewall")
-        if node in self._nodes or not is_same or before.drained.keys() != after.drained.keys():
-            return self._behind
-        if before.serving is after.serving:
-            return ()
-        both = {**before.serving, **after.serving}
-        places = [p for p in both if before.serving.get(p) != after.serving.get(p)]
-        names = {name for place in places for name in both[place].names}
-        names |= {old for old, new in self.successors.items() if new in names}
-        return names & self._behind.keys()
-
-
-def successors(change: Change) -> Iterator[tuple[str, str]]:
-    """The names that nobody answers to any more, and what the same engine answers to then."""
-    after = {name for door in change.after.doors for name in door.names}
-    for engine in change.before.engines:
-        new = change.switched.get(engine.group) or change.after.by_group.get(engine.group)
-        if new and new.is_active and engine.is_active:
-            yield from ((name, new.names[0]) for name in engine.names if name not in after)
-
-
 def _steps(
     view: View, first: Mapping[str, Answers], last: Mapping[str, Answers], moments: Sequence[Moment]
 ) -> Iterator[Step]:
     """Actions with the same words after each other are one step."""
-    now = {name: _engines(found) for name, found in first.items() if found}
-    had = {name: min(count, _engines(last[name])) for name, count in now.items()}
+    now = {name: engines_in(found) for name, found in first.items() if found}
+    had = {name: min(count, engines_in(last[name])) for name, count in now.items()}
     for title, group in groupby(moments, lambda moment: moment.action.title):
         own = list(group)
         down, alone = _fewer(had, now)
@@ -161,7 +104,7 @@ def _steps(
                 names = view.changed(before, after, moment.action.node)
                 for name, found in view.answers(after, names).items():
                     if name in had:
-                        now[name] = _engines(found)
+                        now[name] = engines_in(found)
                 more = _fewer(had, now)
                 down, alone = down | more[0], alone | more[1]
         seconds = [moment.action.seconds for moment in own]
@@ -178,10 +121,6 @@ def _steps(
             tuple(name for name in had if name in down),
             tuple(name for name in had if name in alone - down),
         )
-
-
-def _engines(found: Answers) -> int:
-    return len({group for _, group in found})
 
 
 def _fewer(had: Mapping[str, int], now: Mapping[str, int]) -> tuple[set[str], set[str]]:

@@ -1,15 +1,20 @@
 """A plan that has been carried out on the model of a cluster before it is shown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from itertools import groupby
 from operator import attrgetter
 
+from generator.operation import actions as do
 from generator.operation.actions import Action
+from generator.operation.answers import View, engines_in
 from generator.operation.conditions import has_links
 from generator.operation.meaning import same
 from generator.operation.needed import Change, needed
-from generator.operation.state import Cluster, Desired
+from generator.operation.state import Cluster, Desired, Engine, Place
 from generator.records import record
+
+# What an action costs clients: nothing, a minute, no name, one until a turn has ended, and so on.
+FREE, SHORT, TURN, BREAK, LOADS, SPARE, HARM, STOPS, LATE, SHOWN = range(10)
 
 
 @record
@@ -29,49 +34,204 @@ class PlanError(Exception):
 def plan(change: Change) -> list[Moment]:
     """The actions in an order in which each condition holds; raises PlanError.
 
-    Each pass takes what it can, in the usual order, and spares what answers. If nothing else can
-    be done, one thing is done that does not spare it.
+    What takes nothing from clients is done first. An engine stops as late as possible, and once
+    it has stopped, only what brings it back is done until it serves.
     """
-    now, left = change.now, needed(change)
-    moments: list[Moment] = []
-    while True:
-        taken, left = _pass(now, left) or _pass(now, left, spares=False) or ([], left)
-        if not taken:
-            break
-        moments += taken
-        now = moments[-1].after
+    course = _Course(change)
+    while course.goes_on():
+        pass
+    now = course.now
     if missing := unreached(now, change.after):
-        stuck = (f"{action.title}: {action.node}: {action.unmet(now)}" for action in left)
+        stuck = (f"{action.title}: {action.node}: {action.unmet(now)}" for action in course.left)
         raise PlanError("; ".join([missing, *stuck]))
-    return moments
+    return course.moments
 
 
-def _pass(
-    now: Cluster, left: Sequence[Action], *, spares: bool = True
-) -> tuple[list[Moment], list[Action]] | None:
-    """What can be done of the rest, one after the other, and what can't yet; None if nothing.
+class _Course:
+    """A plan as far as it has been carried out."""
 
-    It ends as soon as something earlier in the order can be done.
-    """
+    def __init__(self, change: Change) -> None:
+        self.now, self.left, self.moments = change.now, needed(change), list[Moment]()
+        self._change, self._view = change, View(change)
+        self._count = {n: engines_in(found) for n, found in self._view.answers(self.now).items()}
+        # How many engines answer to each name that is to be answered all the time, at least.
+        promised = {n: min(count, self._view.promised(n)) for n, count in self._count.items()}
+        self._kept = {name: count for name, count in promised.items() if count}
+        doors = {door.node for door in change.after.doors if door.units}
+        nodes = {name for engine in change.active for name in engine.nodes}
+        self._waited_for = {"", *nodes, *change.disturbed, *doors}
+        addresses = {a.node for a in self.left if a.phase == do.ADDRESS and a.unmet(self.now)}
+        self._by_hand = change.disturbed | addresses
 
-    def can_be_done(action: Action) -> bool:
-        return not action.has_nothing_to_do(now) and not action.unmet(now, spares=spares)
+    def goes_on(self) -> bool:
+        """Whether more could be done; what costs clients least is tried first."""
+        return (
+            any(map(self._pass, (FREE, SHORT, TURN, BREAK)))
+            or self._stop(is_urgent=True)
+            or (self._is_open() and self._pass(LOADS))
+            or self._stop()
+            or any(map(self._pass, (LOADS, SPARE, HARM, STOPS, LATE, SHOWN)))
+        )
 
-    taken: list[Moment] = []
-    rest: list[Action] = []
-    for _, phase in groupby(left, attrgetter("phase")):
-        if taken and (not spares or any(map(can_be_done, rest))):
-            rest += phase
-            continue
-        late = []
-        for action in phase:
-            if (taken and not spares) or not can_be_done(action):
-                late.append(action)
-            else:
-                taken.append(Moment(action, now, action.during(now), action.done(now)))
-                now = taken[-1].after
-        rest += late
-    return (taken, rest) if taken else None
+    def _is_open(self) -> bool:
+        """Whether fewer engines than before answer to a name."""
+        return any(self._count[name] < count for name, count in self._kept.items())
+
+    def _pass(self, level: int) -> bool:
+        """Do what can be done and costs that much, in the usual order, or one step of it.
+
+        It ends as soon as something earlier in the order can be done.
+        """
+        rest: list[Action] = []
+        left, self.left = self.left, rest
+        is_done = False
+        for _, phase in groupby(left, attrgetter("phase")):
+            own = list(phase)
+            if is_done and (level != FREE or any(map(self._can_be_done, rest))):
+                rest += own
+                continue
+            for action in own:
+                if self._can_be_done(action) and self._level(action) == level:
+                    self._do(action)
+                    is_done = True
+                else:
+                    rest.append(action)
+        return is_done
+
+    def _can_be_done(self, action: Action) -> bool:
+        return not action.has_nothing_to_do(self.now) and not action.unmet(self.now)
+
+    def _do(self, action: Action) -> None:
+        moment = Moment(action, self.now, action.during(self.now), action.done(self.now))
+        self._count |= self._counts(moment.after, action)
+        self.moments.append(moment)
+        self.now = moment.after
+
+    def _counts(self, after: Cluster, action: Action) -> dict[str, int]:
+        """How many engines answer to each name for which that may have changed."""
+        names = self._view.changed(self.now, after, action.node)
+        return {n: engines_in(found) for n, found in self._view.answers(after, names).items()}
+
+    def _lost(self, after: Cluster, action: Action, least: Mapping[str, int]) -> int:
+        """How many engines fewer answer, of as many as should at least."""
+        counts = self._counts(after, action).items()
+        return sum(
+            max(0, min(least[n], self._count[n]) - count) for n, count in counts if n in self._kept
+        )
+
+    def _level(self, action: Action) -> int:
+        """What an action costs clients."""
+        if action.phase in (do.WAIT, do.LAST):
+            return LOADS if action.phase == do.WAIT else SHOWN
+        after, meanwhile = action.done(self.now), action.during(self.now)
+        if self._is_open() and (action.phase >= do.LATER or action.node not in self._waited_for):
+            counts = self._counts(after, action)
+            if not any(count > self._count[name] for name, count in counts.items()):
+                return LATE
+        is_stop = action.phase in (do.DRAIN, do.STOP)
+        if self._lost(after, action, self._kept) or (action.phase == do.SWITCH and self._is_open()):
+            return STOPS if is_stop else HARM
+        if action.phase == do.SWITCH:
+            return BREAK if self._lost(meanwhile, action, self._kept) else TURN
+        if len(after.serving) >= len(self.now.serving) and not any(
+            self._lost(now, action, self._count) for now in (after, meanwhile)
+        ):
+            return FREE
+        is_short = action.seconds is not None and action.seconds <= do.SERVICE_SECONDS
+        return SHORT if is_short and not is_stop else SPARE
+
+    def _stop(self, *, is_urgent: bool = False) -> bool:
+        """Stop what is in the way of engines that start, of as many as do not wait for others.
+
+        If that `is_urgent`, of those alone to whose names nobody answers.
+        """
+        pending = (a for a in self.left if a.phase in (do.DRAIN, do.STOP))
+        stops = [action for action in pending if not action.has_nothing_to_do(self.now)]
+        chosen = self._chosen({action.engine for action in stops}, is_urgent=is_urgent)
+        ready = [action for action in stops if action.engine in chosen]
+        for action in sorted(ready, key=lambda a: (a.phase, chosen[a.engine])):
+            if self._can_be_done(action):
+                self._do(action)
+                self.left.remove(action)
+        return bool(ready)
+
+    def _chosen(self, stopping: set[Place], *, is_urgent: bool) -> dict[Place, bool]:
+        """What stops now, each with whether no other engine answers to one of its names.
+
+        Nothing stops whose names are about to be answered by what was started.
+        """
+        due = {action.engine for action in self.left if action.phase in (do.START, do.SWITCH)}
+        begun = {action.engine for action in self.left if action.phase == do.WAIT} - due
+        soon = {n for e in self._change.active if e.place in begun for n in e.names}
+        at: dict[str, list[Engine]] = {}
+        for engine in (each for each in self._change.stopping if each.place in stopping):
+            for node in engine.nodes:
+                at.setdefault(node, []).append(engine)
+        starting = [engine for engine in self._change.active if engine.place in due]
+        behind = [(engine, *self._behind(engine, at)) for engine in starting]
+        if any(self._is_down(engine) and not first for engine, first, _ in behind):
+            return {}
+        chosen: dict[Place, bool] = {}
+        counts, taken = dict(self._count), set[Place]()
+        for engine, first, more in sorted(behind, key=self._order):
+            names = soon.intersection(n for e in first for n in e.names) & self._kept.keys()
+            is_early = any(self._count[name] < 2 or not is_urgent for name in names)
+            is_apart = not first or (is_urgent and not self._is_down(engine))
+            is_alone = self._opens(engine) or self._is_slow(engine)
+            if is_early or is_apart or taken & more.keys() or (is_alone and chosen):
+                continue
+            taken |= more.keys()
+            soon |= self._added(engine, first)
+            for each in more.values():
+                mine = [name for name in each.names if name in self._kept]
+                is_last = any(self._count[name] < 2 for name in mine)
+                is_due = each in first or not is_last
+                if is_due and all(counts[n] > 1 or self._count[n] < 2 for n in mine):
+                    chosen[each.place] = is_last
+                    counts |= {name: counts[name] - 1 for name in mine}
+            if is_alone:
+                break
+        return chosen
+
+    def _order(self, found: tuple[Engine, Sequence[Engine], Sized]) -> tuple[bool, bool, bool, int]:
+        engine, first, behind = found
+        is_new = bool(self._added(engine, first))
+        return not self._opens(engine), self._is_slow(engine), not is_new, len(behind)
+
+    def _added(self, engine: Engine, first: Sequence[Engine]) -> set[str]:
+        """The names of an engine to which what stops for it does not answer."""
+        return self._kept.keys() & {*engine.names} - {n for each in first for n in each.names}
+
+    def _opens(self, engine: Engine) -> bool:
+        """Whether an address of clients is on its nodes at which nothing answers yet."""
+        doors = (door for door in self._change.after.doors if door.node in engine.nodes)
+        return any({*door.units} - self.now.nodes[door.node].running.keys() for door in doors)
+
+    def _is_down(self, engine: Engine) -> bool:
+        """Whether nobody answers to a name of an engine that was answered before."""
+        return any(name in self._kept and not self._count[name] for name in engine.names)
+
+    def _is_slow(self, engine: Engine) -> bool:
+        """Whether people work at its nodes while it is down."""
+        return not self._by_hand.isdisjoint(engine.nodes)
+
+    def _behind(
+        self, engine: Engine, at: Mapping[str, Sequence[Engine]]
+    ) -> tuple[list[Engine], dict[Place, Engine]]:
+        """What stops before an engine can start, and what these wait for in turn.
+
+        It is on its nodes, or where cables change with those of its nodes.
+        """
+        cables, found, first = self._change.disturbed, [engine], list[Engine]()
+        behind: dict[Place, Engine] = {}
+        for each in found:
+            nodes = {*each.nodes} | (cables if not cables.isdisjoint(each.nodes) else set())
+            way = [other for node in sorted(nodes) for other in at.get(node, ())]
+            first = first or way
+            news = (self._change.after.by_group.get(o.group) for o in way if o.place not in behind)
+            found += (new for new in news if new and new.is_active)
+            behind |= {other.place: other for other in way}
+        return first, behind
 
 
 def unreached(now: Cluster, after: Desired) -> str:
@@ -108,7 +268,8 @@ def _lacks_beside(now: Cluster, after: Desired) -> Iterator[str]:
     for path, text in after.elsewhere.items():
         if not same(path, text, now.elsewhere.get(path, "")):
             yield f"{path} has not been loaded"
-    ends = {end for cable in after.cables for end in cable.ends}
-    yield from (f"nothing is in {end}" for end in sorted(ends - now.plugged.keys()))
-    yield from (f"{now.plugged[end]} is in {end}" for end in sorted(now.plugged.keys() - ends))
+    wanted = {end: {*cable.ends} for cable in after.cables for end in cable.ends}
+    found = {end: {*cable.ends} for end, cable in now.plugged.items()}
+    wrong = (end for end in sorted({**wanted, **found}) if wanted.get(end) != found.get(end))
+    yield from (f"{end} has {now.plugged.get(end, 'no cable')}" for end in wrong)
     yield from (f"{group} is drained" for group in now.drained)

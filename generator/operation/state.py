@@ -227,3 +227,5 @@ class Cluster:
 
 PROXY = "sparkgen-proxy"
 CLIENT_KEY = "a key of the proxy"
+# What an engine relies on beside itself: who reaches it, its paths, and its files.
+RELIED_ON = ("firewall", "sparkgen-kv-cache", "sparkgen-qos", "sparkgen-routes", "ssh-keys")

@@ -98,7 +98,7 @@ def _notices(found: Outcome) -> Iterator[str]:
     for outage, names in together.items():
         yield f"nobody answers to {listed(names, 'and')} in {_while(outage)}"
     down = {*found.lost, *(outage.name for outage in found.outages)}
-    if kept := [name for name in found.alone if name not in down]:
+    if kept := [name for name in found.alone if name not in found.lost]:
         where = ", at its own address" if {*kept} & {*found.spread} else ""
         yield f"one engine alone answers to {listed(kept, 'and')} meanwhile{where}"
     elif found.stopped and not down:
