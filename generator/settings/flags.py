@@ -11,7 +11,6 @@ from generator.records import record, replace
 from generator.settings.values import Argument, canonical, number, of_key
 
 ARGS: KeyPath = ("engine", "args")
-_OFF = (None, False, "false", "False", "none", "0", 0)
 
 
 @record
@@ -92,10 +91,6 @@ class Asked:
     def is_off(self, name: str, *keys: str) -> bool:
         """Whether a switch is given and off."""
         return self.value(name, *keys) in (False, "false", "False")
-
-    def is_given(self, name: str) -> bool:
-        """Whether a setting is given, and is neither off nor empty."""
-        return self.value(name) not in _OFF
 
 
 @record

@@ -342,7 +342,6 @@ class Part(Site):
 
     ORIGINS = Site.ORIGINS | origins(
         alternatives=Origin("groups", "what takes turns on the same nodes"),
-        hubs=Origin("model.cache|user", "the folder that each node's engine reads models from"),
         image_build=Origin("engine.image", "what the image is built from"),
         image_folder=Origin("engine.image", "where the image is built from"),
         is_active=Origin("groups", "the group itself unless it names an alternative"),
@@ -429,15 +428,6 @@ class Part(Site):
         """Whether the nodes build their image, because no registry has a suitable one."""
         built = self.engine.traits.is_built_for_ranks and bool(self.workers)
         return self.engine.is_built_here or built
-
-    @property
-    def hubs(self) -> dict[str, Words]:
-        """Names of nodes, in rank order, by the folder that their engine reads models from."""
-        folders = dict.fromkeys(node.env["HF_HUB_CACHE"] for node in self.nodes)
-        return {
-            folder: tuple(node.name for node in self.nodes if node.env["HF_HUB_CACHE"] == folder)
-            for folder in folders
-        }
 
     @staticmethod
     def is_roots(folder: str) -> bool:
