@@ -467,7 +467,8 @@ def on_a_terminal(*words: str, cwd: Path) -> str:
 
 
 def test_every_effect_has_a_title_and_every_service_a_step() -> None:
-    titles = [NodeReview("a", "a", "changed", e, (), "engine restart", False).title for e in Effect]
+    runs = {e: e >= Effect.RESTART for e in Effect}
+    titles = [NodeReview("a", "a", "changed", e, (), runs[e], runs[e]).title for e in Effect]
     assert len({*titles}) == len(Effect)
     for activation in activations().values():
         assert bool(activation.step) == (activation.effect is Effect.SERVICE), activation

@@ -117,8 +117,8 @@ def change_address(node: str, address: str) -> Action:
     return Action((2,), title, node, needs, then)
 
 
-# Images before models, since less can go wrong there; keys after the installation.
-_PHASES = {"image": 3, "built image": 3, "squashfs": 3, "secret": 6, "key": 17, "kept": 17}
+# Images before models, since less can go wrong there; secrets and keys after the installation.
+_PHASES = {"image": 3, "built image": 3, "squashfs": 3, "secret": 17, "key": 17, "kept": 17}
 
 
 def bring(node: str, needs: Sequence[Need], title: str, before: Iterable[Condition]) -> Action:
@@ -182,7 +182,11 @@ def undrain(node: str, engine: Engine) -> Action:
         (23,),
         f"/opt/sparkgen/proxy.sh undrain {group}",
         node,
-        (must.runs(node, PROXY), must.serves(engine), must.is_prepared(_STOPPED.format(group))),
+        (
+            must.runs(node, PROXY),
+            must.is_prepared(_STOPPED.format(group)),
+            *([must.serves(engine)] if engine.is_active else ()),
+        ),
         lambda now: replace(now, drained={g: s for g, s in now.drained.items() if g != group}),
         0,
         is_needless=lambda now: group not in now.drained,
@@ -297,13 +301,12 @@ def start_node(node: str, cables: Sequence[tuple[Cable, str]]) -> Action:
 def install(
     node: str,
     folder: Folder,
-    ends: Sequence[str],
     plugs: Sequence[tuple[Cable, str]],
     *,
     renames: bool,
     confirms: bool,
 ) -> Action:
-    """Install a folder, which has the interfaces of the ports `ends`, and confirm it if need be.
+    """Install a folder, and confirm it if need be.
 
     What changes at the node is plugged first, since the boot for that starts its services.
     """
@@ -330,7 +333,6 @@ def install(
         must.is_on(node),
         must.accepts(node, folder, renames),
         must.is_replaceable(node, folder),
-        must.are_in(ends),
         *(must.is_in(cable, end) for cable, end in plugs),
     )
     title = f"install.sh {option}--apply{more}"
@@ -414,7 +416,6 @@ def start(
         *(must.is_ready(name, program) for name, program in own.items()),
         must.is_ready(head, programs[head]),
         *map(must.is_checked, own),
-        *map(must.is_arranged, own),
         *(must.has_room(name, engine) for name in own),
         must.are_running(workers),
         *(must.is_out(cable, end) for cable, end in gone),
@@ -456,7 +457,7 @@ def switch(engine: Engine, programs: Mapping[str, Program]) -> Action:
         return _serves(engine)(_starts(programs)(until(now)))
 
     ready = (must.is_ready(node, program) for node, program in programs.items())
-    needs = (*ready, *map(must.is_checked, programs), *map(must.is_arranged, programs))
+    needs = (*ready, *map(must.is_checked, programs))
     seconds = engine.stop_seconds + engine.load_seconds
     title = f"operator/switch.sh {engine.group}"
     return Action(SWITCH, title, "", needs, then, seconds, until, engine=engine.place)

@@ -68,7 +68,6 @@ class View:
 def successors(change: Change) -> Iterator[tuple[str, str]]:
     """The names that nobody answers to any more, and what the same engine answers to then."""
     after = {name for door in change.after.doors for name in door.names}
-    for engine in change.before.engines:
-        new = change.switched.get(engine.group) or change.after.by_group.get(engine.group)
-        if new and new.is_active and engine.is_active:
+    for group, engine in change.before.running.items():
+        if new := change.switched.get(group) or change.after.running.get(group):
             yield from ((name, new.names[0]) for name in engine.names if name not in after)

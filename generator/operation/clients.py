@@ -35,9 +35,9 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
             "and no translation to an API that an engine does not have"
         )
     for name in outcome.lost:
-        engines = [e for e in before.engines if name in e.names and e.is_active]
-        new = [change.switched.get(e.group) or after.by_group.get(e.group) for e in engines]
-        now = dict.fromkeys(n for e in new if e and e.is_active for n in e.names)
+        groups = [group for group, engine in before.running.items() if name in engine.names]
+        new = [change.switched.get(group) or after.running.get(group) for group in groups]
+        now = dict.fromkeys(n for e in new if e for n in e.names)
         instead = f": what did answers to {listed(list(now), 'and')}" if now else ""
         yield f"nobody answers to {name} any more{instead}"
 
@@ -97,9 +97,9 @@ def _moved(before: Desired, after: Desired) -> Iterator[str]:
 
 def _open(bundle: Desired) -> Iterator[str]:
     """The addresses of engines that no firewall closes, whether or not they are for clients."""
-    for engine in bundle.engines:
+    for engine in bundle.running.values():
         node = bundle.folders[engine.nodes[0]]
-        if engine.is_active and lets_in(node.programs, engine.url.rpartition(":")[2]):
+        if lets_in(node.programs, engine.url.rpartition(":")[2]):
             yield engine.url
 
 

@@ -129,13 +129,6 @@ def is_replaceable(now: Cluster, name: str, folder: Folder) -> str:
 
 
 @condition
-def are_in(now: Cluster, ends: Iterable[str]) -> str:
-    """A cable is in each of these ports."""
-    missing = next((end for end in ends if end not in now.plugged), "")
-    return f"no cable is in {missing}" if missing else ""
-
-
-@condition
 def is_in(now: Cluster, cable: Cable, end: str) -> str:
     """A port has this cable."""
     return "" if now.plugged.get(end) == cable else f"{cable} is not in {end}"
@@ -180,14 +173,18 @@ def is_checked(now: Cluster, name: str, is_measured: bool = True) -> str:
 
 @condition
 def is_ready(now: Cluster, name: str, program: Program) -> str:
-    """A program's files are installed on a node, and what it needs is there."""
+    """A program's files are installed on a node, and what it needs is there, or runs there."""
     if said := is_on(name)(now):
         return said
     node = now.nodes[name]
-    if (node.installed or NO_FOLDER).programs.get(program.unit) != program:
+    known = (node.installed or NO_FOLDER).programs
+    if known.get(program.unit) != program:
         return f"the files of {program.unit} are not installed on {name}"
-    lacking = sorted(f"{need.kind} {need.name}" for need in program.needs - node.has)
-    return f"{name} lacks {lacking[0]}" if lacking else ""
+    if lacking := sorted(f"{need.kind} {need.name}" for need in program.needs - node.has):
+        return f"{name} lacks {lacking[0]}"
+    first = (known[unit] for unit in RELIED_ON if program.is_engine and unit in known)
+    late = next((each.unit for each in first if not each.is_like(node.running.get(each.unit))), "")
+    return f"{late} does not run on {name} yet" if late else ""
 
 
 @condition
@@ -207,16 +204,6 @@ def has_room(now: Cluster, name: str, engine: Engine) -> str:
         if other.unit in engine.rivals:
             return f"{other.unit} has its turn on {name}"
     return ""
-
-
-@condition
-def is_arranged(now: Cluster, name: str) -> str:
-    """What engines rely on runs on a node as its folder has it."""
-    node = now.nodes[name]
-    programs = (node.installed or NO_FOLDER).programs
-    found = (programs[unit] for unit in RELIED_ON if unit in programs)
-    late = next((p.unit for p in found if not p.is_like(node.running.get(p.unit))), "")
-    return f"{late} does not run on {name} yet" if late else ""
 
 
 @condition

@@ -46,7 +46,7 @@ class Change:
         """The cluster as its previous bundle has it run."""
         nodes = {name: self._node(name, folder) for name, folder in self.before.folders.items()}
         plugged = {end: cable for cable in self.before.cables for end in cable.ends}
-        serving = {engine.place: engine for engine in self.before.engines if engine.is_active}
+        serving = {engine.place: engine for engine in self.before.running.values()}
         return Cluster(nodes, plugged, serving, elsewhere=self.before.elsewhere)
 
     def _node(self, name: str, folder: Folder) -> Node:
@@ -167,46 +167,29 @@ class Change:
     @cached_property
     def switched(self) -> Mapping[str, Engine]:
         """The engines that get their turn, by the group that had it."""
+        before, after = self.before.running, self.after.running
         return {
             old.group: new
-            for new in self.after.engines
-            if new.is_active and not self._ran(new)
-            for old in self.before.engines
-            if old.is_active and old.group in new.turns and {*old.nodes} == {*new.nodes}
+            for new in after.values()
+            for old in before.values()
+            if new.group not in before
+            if old.group in new.turns and {*old.nodes} == {*new.nodes}
         }
-
-    def _ran(self, engine: Engine) -> bool:
-        old = self.before.by_group.get(engine.group)
-        return bool(old and old.is_active)
 
     @cached_property
     def stopping(self) -> list[Engine]:
         """The engines that stop, those that stop for good first."""
-        found = [
-            engine
-            for engine in self.before.engines
-            if engine.is_active
-            and (self.stops(engine) or not self._goes_on(engine))
-            and (engine.group not in self.switched or self.stops(engine))
-        ]
-        return sorted(found, key=self._goes_on)
-
-    def _goes_on(self, engine: Engine) -> bool:
-        new = self.after.by_group.get(engine.group)
-        return bool(new and new.is_active)
+        after = self.after.running
+        stays = {*after, *self.switched}
+        found = [e for e in self.before.running.values() if e.group not in stays or self.stops(e)]
+        return sorted(found, key=lambda engine: engine.group in after)
 
     @cached_property
     def starting(self) -> list[Engine]:
         """The engines that start."""
-        stopped = {engine.group for engine in self.stopping}
-        turns = {engine.group for engine in self.switched.values()}
-        return [
-            engine
-            for engine in self.after.engines
-            if engine.is_active
-            and (engine.group in stopped or not self._ran(engine))
-            and engine.group not in turns
-        ]
+        goes_on = self.before.running.keys() - {engine.group for engine in self.stopping}
+        others = {*goes_on, *(engine.group for engine in self.switched.values())}
+        return [e for group, e in self.after.running.items() if group not in others]
 
     @property
     def active(self) -> list[Engine]:
@@ -385,10 +368,9 @@ def _installations(change: Change) -> Iterator[Action]:
         folder = change.after.folders[name]
         node = change.now.nodes.get(name) or Node(name, folder.address, folder.user)
         if name in change.touched:
-            ends = [e for c in change.after.cables for e in c.ends if e.startswith(f"{name}:")]
             renames = node.name != name
             confirms, plugs = is_guarded(node, folder), change.plugged_at(name)
-            yield do.install(name, folder, ends, plugs, renames=renames, confirms=confirms)
+            yield do.install(name, folder, plugs, renames=renames, confirms=confirms)
 
 
 def _services(change: Change) -> Iterator[Action]:
@@ -417,14 +399,10 @@ def _services(change: Change) -> Iterator[Action]:
 def _checks(change: Change) -> Iterator[Action]:
     """The links that changed, by the engines that use them, and the cables that were plugged."""
     plugged = {name for cable, _ in change.plugs for name in cable.nodes}
-    due = {
-        name
-        for name, folder in change.after.folders.items()
-        if name in plugged
-        or not has_links(change.now.nodes.get(name) or Node(name, "", ""), folder)
-    }
     linked = {name: f for name, f in change.after.folders.items() if f.links}
-    left = dict.fromkeys(name for name in linked if name in due)
+    old, new = change.now.nodes, Node("", "", "")
+    due = (n for n, f in linked.items() if n in plugged or not has_links(old.get(n, new), f))
+    left = dict.fromkeys(due)
     for engine in sorted(change.after.engines, key=lambda engine: not engine.is_active):
         ranks = {name: linked[name] for name in engine.nodes if name in linked}
         if len(ranks) > 1 and not left.keys().isdisjoint(ranks):

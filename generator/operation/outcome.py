@@ -78,13 +78,12 @@ def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
     lost = tuple(name for name, found in first.items() if found and name not in after)
     known = {name: view.successors.get(name, name) for name in first}
     names = {name: new for name, new in known.items() if new in after}
-    going_on = {engine.group for engine in change.after.engines if engine.is_active}
     stopped = [each.group for each in change.stopping if each.group not in change.switched]
     return Outcome(
         steps,
         tuple(dict.fromkeys(o for name, new in names.items() for o in _outages(name, new, steps))),
         lost,
-        {group: group in going_on for group in stopped},
+        {group: group in change.after.running for group in stopped},
         {group: engine.group for group, engine in change.switched.items()},
         tuple(name for name, found in first.items() if len({url for url, _ in found}) > 1),
     )
@@ -108,16 +107,11 @@ def _steps(
                 more = _fewer(had, now)
                 down, alone = down | more[0], alone | more[1]
         seconds = [moment.action.seconds for moment in own]
-        known = [each for each in seconds if each is not None]
+        nodes = (name for m in own for name in m.action.nodes or (m.action.node,) if name)
         yield Step(
             title,
-            tuple(
-                name
-                for moment in own
-                for name in moment.action.nodes or (moment.action.node,)
-                if name
-            ),
-            max(known) if len(known) == len(seconds) else None,
+            tuple(dict.fromkeys(nodes)),
+            None if None in seconds else max(each or 0 for each in seconds),
             tuple(name for name in had if name in down),
             tuple(name for name in had if name in alone - down),
         )

@@ -1,8 +1,6 @@
 """A plan that has been carried out on the model of a cluster before it is shown."""
 
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from itertools import groupby
-from operator import attrgetter
 
 from generator.operation import actions as do
 from generator.operation.actions import Action
@@ -13,8 +11,8 @@ from generator.operation.needed import Change, needed
 from generator.operation.state import Cluster, Desired, Engine, Place
 from generator.records import record
 
-# What an action costs clients: nothing, a minute, no name, one until a turn has ended, and so on.
-FREE, SHORT, TURN, BREAK, LOADS, SPARE, HARM, STOPS, LATE, SHOWN = range(10)
+# What an action costs clients: nothing, a minute, a turn, a wait, more, or an engine.
+FREE, SHORT, TURN, LOADS, HARM, STOPS, SHOWN = range(7)
 
 
 @record
@@ -61,16 +59,17 @@ class _Course:
         nodes = {name for engine in change.active for name in engine.nodes}
         self._waited_for = {"", *nodes, *change.disturbed, *doors}
         addresses = {a.node for a in self.left if a.phase == do.ADDRESS and a.unmet(self.now)}
+        # Where people work while an engine is down.
         self._by_hand = change.disturbed | addresses
 
     def goes_on(self) -> bool:
         """Whether more could be done; what costs clients least is tried first."""
         return (
-            any(map(self._pass, (FREE, SHORT, TURN, BREAK)))
+            any(map(self._pass, (FREE, SHORT, TURN)))
             or self._stop(is_urgent=True)
             or (self._is_open() and self._pass(LOADS))
             or self._stop()
-            or any(map(self._pass, (LOADS, SPARE, HARM, STOPS, LATE, SHOWN)))
+            or any(map(self._pass, (LOADS, HARM, STOPS, SHOWN)))
         )
 
     def _is_open(self) -> bool:
@@ -78,25 +77,14 @@ class _Course:
         return any(self._count[name] < count for name, count in self._kept.items())
 
     def _pass(self, level: int) -> bool:
-        """Do what can be done and costs that much, in the usual order, or one step of it.
-
-        It ends as soon as something earlier in the order can be done.
-        """
-        rest: list[Action] = []
-        left, self.left = self.left, rest
-        is_done = False
-        for _, phase in groupby(left, attrgetter("phase")):
-            own = list(phase)
-            if is_done and (level != FREE or any(map(self._can_be_done, rest))):
-                rest += own
-                continue
-            for action in own:
-                if self._can_be_done(action) and self._level(action) == level:
-                    self._do(action)
-                    is_done = True
-                else:
-                    rest.append(action)
-        return is_done
+        """Do all that can be done and costs that much, in the usual order."""
+        left, self.left = self.left, []
+        for action in left:
+            if self._can_be_done(action) and self._level(action) == level:
+                self._do(action)
+            else:
+                self.left.append(action)
+        return len(self.left) < len(left)
 
     def _can_be_done(self, action: Action) -> bool:
         return not action.has_nothing_to_do(self.now) and not action.unmet(self.now)
@@ -112,12 +100,10 @@ class _Course:
         names = self._view.changed(self.now, after, action.node)
         return {n: engines_in(found) for n, found in self._view.answers(after, names).items()}
 
-    def _lost(self, after: Cluster, action: Action, least: Mapping[str, int]) -> int:
-        """How many engines fewer answer, of as many as should at least."""
-        counts = self._counts(after, action).items()
-        return sum(
-            max(0, min(least[n], self._count[n]) - count) for n, count in counts if n in self._kept
-        )
+    def _loses(self, after: Cluster, action: Action, least: Mapping[str, int]) -> bool:
+        """Whether fewer engines answer, of as many as should at least."""
+        counts = {n: c for n, c in self._counts(after, action).items() if n in self._kept}
+        return any(count < min(least[n], self._count[n]) for n, count in counts.items())
 
     def _level(self, action: Action) -> int:
         """What an action costs clients."""
@@ -127,18 +113,20 @@ class _Course:
         if self._is_open() and (action.phase >= do.LATER or action.node not in self._waited_for):
             counts = self._counts(after, action)
             if not any(count > self._count[name] for name, count in counts.items()):
-                return LATE
+                return STOPS
         is_stop = action.phase in (do.DRAIN, do.STOP)
-        if self._lost(after, action, self._kept) or (action.phase == do.SWITCH and self._is_open()):
+        if self._loses(after, action, self._kept) or (
+            action.phase == do.SWITCH and self._is_open()
+        ):
             return STOPS if is_stop else HARM
         if action.phase == do.SWITCH:
-            return BREAK if self._lost(meanwhile, action, self._kept) else TURN
+            return TURN
         if len(after.serving) >= len(self.now.serving) and not any(
-            self._lost(now, action, self._count) for now in (after, meanwhile)
+            self._loses(now, action, self._count) for now in (after, meanwhile)
         ):
             return FREE
         is_short = action.seconds is not None and action.seconds <= do.SERVICE_SECONDS
-        return SHORT if is_short and not is_stop else SPARE
+        return SHORT if is_short and not is_stop else HARM
 
     def _stop(self, *, is_urgent: bool = False) -> bool:
         """Stop what is in the way of engines that start, of as many as do not wait for others.
@@ -163,24 +151,18 @@ class _Course:
         due = {action.engine for action in self.left if action.phase in (do.START, do.SWITCH)}
         begun = {action.engine for action in self.left if action.phase == do.WAIT} - due
         soon = {n for e in self._change.active if e.place in begun for n in e.names}
-        at: dict[str, list[Engine]] = {}
-        for engine in (each for each in self._change.stopping if each.place in stopping):
-            for node in engine.nodes:
-                at.setdefault(node, []).append(engine)
+        stops = [engine for engine in self._change.stopping if engine.place in stopping]
         starting = [engine for engine in self._change.active if engine.place in due]
-        behind = [(engine, *self._behind(engine, at)) for engine in starting]
-        if any(self._is_down(engine) and not first for engine, first, _ in behind):
-            return {}
+        behind = [(engine, *self._behind(engine, stops)) for engine in starting]
         chosen: dict[Place, bool] = {}
-        counts, taken = dict(self._count), set[Place]()
+        counts = dict(self._count)
         for engine, first, more in sorted(behind, key=self._order):
             names = soon.intersection(n for e in first for n in e.names) & self._kept.keys()
             is_early = any(self._count[name] < 2 or not is_urgent for name in names)
-            is_apart = not first or (is_urgent and not self._is_down(engine))
-            is_alone = self._opens(engine) or self._is_slow(engine)
-            if is_early or is_apart or taken & more.keys() or (is_alone and chosen):
+            is_down = any(name in self._kept and not self._count[name] for name in engine.names)
+            is_alone = self._opens(engine) or not self._by_hand.isdisjoint(engine.nodes)
+            if is_early or not first or (is_urgent and not is_down) or (is_alone and chosen):
                 continue
-            taken |= more.keys()
             soon |= self._added(engine, first)
             for each in more.values():
                 mine = [name for name in each.names if name in self._kept]
@@ -196,7 +178,12 @@ class _Course:
     def _order(self, found: tuple[Engine, Sequence[Engine], Sized]) -> tuple[bool, bool, bool, int]:
         engine, first, behind = found
         is_new = bool(self._added(engine, first))
-        return not self._opens(engine), self._is_slow(engine), not is_new, len(behind)
+        return (
+            not self._opens(engine),
+            not self._by_hand.isdisjoint(engine.nodes),
+            not is_new,
+            len(behind),
+        )
 
     def _added(self, engine: Engine, first: Sequence[Engine]) -> set[str]:
         """The names of an engine to which what stops for it does not answer."""
@@ -207,16 +194,8 @@ class _Course:
         doors = (door for door in self._change.after.doors if door.node in engine.nodes)
         return any({*door.units} - self.now.nodes[door.node].running.keys() for door in doors)
 
-    def _is_down(self, engine: Engine) -> bool:
-        """Whether nobody answers to a name of an engine that was answered before."""
-        return any(name in self._kept and not self._count[name] for name in engine.names)
-
-    def _is_slow(self, engine: Engine) -> bool:
-        """Whether people work at its nodes while it is down."""
-        return not self._by_hand.isdisjoint(engine.nodes)
-
     def _behind(
-        self, engine: Engine, at: Mapping[str, Sequence[Engine]]
+        self, engine: Engine, stops: Sequence[Engine]
     ) -> tuple[list[Engine], dict[Place, Engine]]:
         """What stops before an engine can start, and what these wait for in turn.
 
@@ -226,10 +205,10 @@ class _Course:
         behind: dict[Place, Engine] = {}
         for each in found:
             nodes = {*each.nodes} | (cables if not cables.isdisjoint(each.nodes) else set())
-            way = [other for node in sorted(nodes) for other in at.get(node, ())]
+            way = [other for other in stops if not nodes.isdisjoint(other.nodes)]
             first = first or way
-            news = (self._change.after.by_group.get(o.group) for o in way if o.place not in behind)
-            found += (new for new in news if new and new.is_active)
+            news = (self._change.after.running.get(o.group) for o in way if o.place not in behind)
+            found += filter(None, news)
             behind |= {other.place: other for other in way}
         return first, behind
 
@@ -263,7 +242,7 @@ def _lacks(now: Cluster, after: Desired) -> Iterator[str]:
 
 def _lacks_beside(now: Cluster, after: Desired) -> Iterator[str]:
     """What is not on the nodes: answers, what was loaded elsewhere, cables."""
-    if {*now.serving} != {engine.place for engine in after.engines if engine.is_active}:
+    if {*now.serving} != {engine.place for engine in after.running.values()}:
         yield "not every engine serves"
     for path, text in after.elsewhere.items():
         if not same(path, text, now.elsewhere.get(path, "")):

@@ -207,6 +207,11 @@ class Desired:
         """The engines by their groups."""
         return {engine.group: engine for engine in self.engines}
 
+    @cached_property
+    def running(self) -> Mapping[str, Engine]:
+        """Those that do not wait for their turn."""
+        return {engine.group: engine for engine in self.engines if engine.is_active}
+
 
 @record
 class Cluster:

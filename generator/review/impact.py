@@ -19,7 +19,7 @@ from generator.operation.reading import completed, desired, facts, had
 from generator.operation.state import Cable, Desired
 from generator.records import record, replace
 from generator.review.changes import FileChange, changes
-from generator.review.nodes import NodeReview, State, engine_title
+from generator.review.nodes import NodeReview, State
 from generator.review.upgrade import Upgrade, upgrade
 from generator.site import Site
 
@@ -210,15 +210,15 @@ def _review(name: str, before: Before, change: Change, tree: Tree, after: Tree) 
         outcome=found,
         clients=tuple(dict.fromkeys(said)),
         served=bool(change.now.serving),
-        serves=any(engine.is_active for engine in change.after.engines),
+        serves=bool(change.after.running),
     )
 
 
 def _nodes(change: Change, by_node: Mapping[str, Sequence[FileChange]]) -> Iterator[NodeReview]:
     """What the change does to each node, the ones that are removed last."""
-    stopped = {name for engine in change.stopping for name in engine.nodes}
-    stopped |= {name for engine in change.switched.values() for name in engine.nodes}
-    stopped &= change.before.folders.keys()
+    switched = change.switched.values()
+    stopped = {name for engine in (*change.stopping, *switched) for name in engine.nodes}
+    started = {name for engine in change.active for name in engine.nodes}
     for name, files in by_node.items():
         is_gone, is_new = name not in change.after.folders, name in change.new_nodes
         was = change.hosts.get(name, name)
@@ -230,16 +230,10 @@ def _nodes(change: Change, by_node: Mapping[str, Sequence[FileChange]]) -> Itera
         effects = (file.activation.effect for file in files)
         yield NodeReview(
             *(name, was, state, max(effects, default=Effect.NOTHING), tuple(files)),
-            engine=engine_title(_ranks(change.before, name), _ranks(change.after, name)),
-            restarts=name in stopped and not is_gone,
+            stops=name in stopped,
+            starts=name in started,
             is_unplugged=name in change.disturbed and not (is_new or is_gone),
         )
-
-
-def _ranks(bundle: Desired, name: str) -> bool:
-    """Whether a node has an engine."""
-    folder = bundle.folders.get(name)
-    return folder is not None and any(p.is_engine for p in folder.programs.values())
 
 
 def _cables_of(before: Before) -> tuple[Cable, ...]:

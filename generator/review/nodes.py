@@ -26,17 +26,12 @@ _ENGINE = {
 }
 
 
-def engine_title(ran: bool, runs: bool) -> str:
-    """What happens to a node's engine if anything does; empty if it has none."""
-    return _ENGINE.get((ran, runs), "")
-
-
 @record
 class NodeReview:
     """What changes on one node.
 
-    `was` is its previous name, and `engine` what a restart is to it. `is_unplugged` means that a
-    cable is unplugged there, which takes its links down whatever its files say.
+    `was` is its previous name. In the plan, an engine `stops` and `starts` there. `is_unplugged`
+    means that a cable is unplugged there, which takes its links down whatever its files say.
     """
 
     name: str
@@ -44,9 +39,14 @@ class NodeReview:
     state: State
     effect: Effect
     files: tuple[FileChange, ...]
-    engine: str
-    restarts: bool
+    stops: bool = False
+    starts: bool = False
     is_unplugged: bool = False
+
+    @property
+    def restarts(self) -> bool:
+        """Whether its engine restarts, for whatever reason."""
+        return self.stops and self.starts
 
     @property
     def _services(self) -> frozenset[str]:
@@ -60,19 +60,20 @@ class NodeReview:
     def title(self) -> str:
         """What must be done, in a few words."""
         if self.state == "new":
-            return f"new: install all{', start the engine' if self.engine else ''}"
+            return f"new: install all{', start the engine' if self.starts else ''}"
         if self.state == "removed":
-            return f"removed: {'stop the engine, ' if self.engine else ''}remove the files"
+            return f"removed: {'stop the engine, ' if self.stops else ''}remove the files"
         before = f"called {self.was} until now: " if self.state == "renamed" else ""
         return before + self._done
 
     @property
     def _done(self) -> str:
+        engine = _ENGINE.get((self.stops, self.starts), "")
         if self.effect is Effect.LINKS or self.is_unplugged:
             links = _LINKS if self.effect is Effect.LINKS else _UNPLUGGED
-            return f"{links}, {self.engine}" if self.engine else links
+            return f"{links}, {engine}" if engine else links
         if self.effect is Effect.RESTART:
-            return self.engine or _TITLES[Effect.FILES]
-        if self.restarts:
-            return f"{self.engine}, with the other ranks"
+            return engine or _TITLES[Effect.FILES]
+        if engine:
+            return f"{engine}{', with the other ranks' * self.restarts}"
         return _SERVICES.get(self._services, _TITLES[self.effect])
