@@ -142,6 +142,7 @@ KINDS: Mapping[str, Kind] = {
         PAIR, replaced(("spark2", "spark9"), ("10.0.0.2/16", "10.0.0.9/16"))
     ),
     "a ring grows": Kind(RING, lambda text: ring_text(4)),
+    "a ring shrinks": Kind(ring_text(4), lambda text: RING),
     "the head is swapped": Kind(
         groups("a chat n1 n2", "b code n3"), replaced(("nodes: [n1, n2]", "nodes: [n2, n1]"))
     ),
@@ -186,6 +187,20 @@ KINDS: Mapping[str, Kind] = {
             ("[spark3, spark4]", "[spark1, spark2]"),
             ("X", "[spark3, spark4]"),
         ),
+    ),
+    "a name moves to another model": Kind(
+        GATEWAY,
+        replaced(
+            ("served_name: assistant, aliases: [helper]", "served_name: writer"),
+            ("qwen3-embedding-8b,", "qwen3-embedding-8b, served_name: assistant,"),
+        ),
+    ),
+    "a group is removed with its alternative": Kind(
+        GATEWAY, lambda text: re.sub(r"  - name: embed\n(    .*\n)+", "", text)
+    ),
+    "one of two replicas takes another name": Kind(
+        groups("a chat n1", "c chat n2", "b code n3"),
+        lambda text: groups("a chat n1", "c code n2", "b code n3"),
     ),
     "a group moves to a free node": Kind(
         groups("a chat n1", "b code n3"), replaced(("nodes: [n1]", "nodes: [n2]"))

@@ -254,14 +254,17 @@ def shut_down(node: str) -> Action:
     return Action((11,), "shut the node down", node, needs, then, None, then)
 
 
-def unplug(cable: Cable, ends: Sequence[str]) -> Action:
-    """Take a cable out of these ports; its number is that of the previous sheet."""
+def unplug(cable: Cable, ends: Sequence[str], folders: Mapping[str, Folder] | None) -> Action:
+    """Take a cable out by its old number, while nothing runs or new folders do without it."""
 
     def then(now: Cluster) -> Cluster:
         return replace(now, plugged={e: c for e, c in now.plugged.items() if e not in ends})
 
-    idle = (must.is_idle(node) for node in cable.nodes)
-    needs = (*(must.is_in(cable, end) for end in ends), *idle)
+    quiet = [
+        must.is_idle(node) if folders is None else must.is_renewed(node, folders.get(node))
+        for node in cable.nodes
+    ]
+    needs = (*(must.is_in(cable, end) for end in ends), *quiet)
     return Action((12,), f"unplug {cable} from {' and '.join(ends)}", "", needs, then)
 
 

@@ -10,11 +10,6 @@ from generator.operation.state import Cluster, Desired, Door, Engine
 Answers = frozenset[tuple[str, str]]
 
 
-def engines_in(found: Answers) -> int:
-    """How many engines answer."""
-    return len({group for _, group in found})
-
-
 class View:
     """Who answers to which name, as clients of the one bundle or the other see it."""
 
@@ -29,7 +24,7 @@ class View:
                     was = [old for old, new in self.successors.items() if new in own]
                     for name in (*own, *was):
                         self._behind.setdefault(name, []).append((bundle, door, engine))
-                        for node in (door.node, engine.nodes[0]):
+                        for node in (door.node, *engine.nodes):
                             self._at.setdefault(node, set()).add(name)
         self._after = change.after
 
@@ -44,6 +39,10 @@ class View:
             for name in (self._behind if names is None else names)
         }
 
+    def counts(self, now: Cluster, names: Iterable[str] | None = None) -> dict[str, int]:
+        """How many engines answer to these names, or to all."""
+        return {n: len({g for _, g in found}) for n, found in self.answers(now, names).items()}
+
     def promised(self, name: str) -> int:
         """How many engines answer to a name once the change is done."""
         behind = self._behind[name]
@@ -53,16 +52,11 @@ class View:
         """The names to which something else may answer now that something was done on a node."""
         if before.drained.keys() != after.drained.keys():
             return self._behind
-        names = set[str]()
         was, now = before.nodes.get(node), after.nodes.get(node)
-        if was and now and (was.running != now.running or was.address != now.address):
-            names |= self._at.get(node, set())
-        if before.serving is not after.serving:
-            both = {**before.serving, **after.serving}
-            places = (p for p in both if before.serving.get(p) != after.serving.get(p))
-            found = {name for place in places for name in both[place].names}
-            names |= found | {old for old, new in self.successors.items() if new in found}
-        return names & self._behind.keys()
+        is_like = was and now and (was.running, was.address) == (now.running, now.address)
+        if before.serving is after.serving and (is_like or not was):
+            return ()
+        return self._at.get(node, ()) if node else self._behind
 
 
 def successors(change: Change) -> Iterator[tuple[str, str]]:

@@ -34,11 +34,18 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
             "nginx answers in place of LiteLLM: other texts of errors, the engine in X-Served-By, "
             "and no translation to an API that an engine does not have"
         )
+    was, now = ({n: e.model for e in b.running.values() for n in e.names} for b in (before, after))
+    for name, model in now.items():
+        if model and was.get(name, model) not in ("", model):
+            yield f"another model answers to {name} now, {model} in place of {was[name]}"
+    for group, engine in before.by_group.items():
+        if not engine.is_active and group not in after.by_group:
+            yield f"{group}, which answered to {listed(engine.names, 'and')} in its turn, is gone"
     for name in outcome.lost:
         groups = [group for group, engine in before.running.items() if name in engine.names]
         new = [change.switched.get(group) or after.running.get(group) for group in groups]
-        now = dict.fromkeys(n for e in new if e for n in e.names)
-        instead = f": what did answers to {listed(list(now), 'and')}" if now else ""
+        other = dict.fromkeys(n for e in new if e for n in e.names)
+        instead = f": what did answers to {listed(list(other), 'and')}" if other else ""
         yield f"nobody answers to {name} any more{instead}"
 
 

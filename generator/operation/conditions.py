@@ -67,6 +67,13 @@ def is_idle(now: Cluster, name: str) -> str:
 
 
 @condition
+def is_renewed(now: Cluster, name: str, folder: Folder | None) -> str:
+    """A node has its new folder, or none if it has left the cluster."""
+    node = now.nodes.get(name)
+    return f"{name} has the previous folder" if node and node.installed != folder else ""
+
+
+@condition
 def is_down(now: Cluster, name: str, unit: str) -> str:
     """A unit does not run on a node."""
     return f"{unit} runs on {name}" if unit in now.nodes[name].running else ""

@@ -79,11 +79,6 @@ class Change:
         )
 
     @cached_property
-    def new_nodes(self) -> list[str]:
-        """The nodes that the previous bundle does not have."""
-        return [name for name in self.after.folders if name not in self.before.folders]
-
-    @cached_property
     def start_order(self) -> list[str]:
         """The nodes of the new bundle, the head last."""
         names = [*self.after.folders]
@@ -125,14 +120,16 @@ class Change:
                 kept = others[cable].ends if cable in others else ()
                 yield cable, tuple(end for end in cable.ends if end not in kept)
 
+    def is_late(self, cable: Cable) -> bool:
+        """Whether a cable can be unplugged in the end: it goes, and its ports stay free."""
+        taken = {end for new in self.after.cables for end in new.ends}
+        return cable not in self.moved and taken.isdisjoint(cable.ends)
+
     def is_early(self, cable: Cable) -> bool:
         """Whether a cable can be plugged before anything stops: at new nodes, in free ports."""
-        is_new = all(name not in self.before.folders for name in cable.nodes)
-        return (
-            is_new
-            and cable not in self.moved.values()
-            and not any(end in self.now.plugged for end in cable.ends)
-        )
+        is_new = self.before.folders.keys().isdisjoint(cable.nodes)
+        is_free = self.now.plugged.keys().isdisjoint(cable.ends)
+        return is_new and is_free and cable not in self.moved.values()
 
     @cached_property
     def power_cycled(self) -> list[str]:
@@ -161,8 +158,9 @@ class Change:
 
     @cached_property
     def disturbed(self) -> set[str]:
-        """The nodes at which a cable changes."""
-        return {name for cable, _ in (*self.unplugs, *self.plugs) for name in cable.nodes}
+        """The nodes at which a cable changes while nothing runs."""
+        both = (*self.unplugs, *self.plugs)
+        return {name for cable, _ in both if not self.is_late(cable) for name in cable.nodes}
 
     @cached_property
     def switched(self) -> Mapping[str, Engine]:
@@ -217,8 +215,8 @@ def needed(change: Change) -> list[Action]:
 def _cables(change: Change) -> Iterator[Action]:
     origin = {after: before for before, after in change.moved.items()}
     for cable, ends in change.unplugs:
-        is_apart = change.after.folders.keys().isdisjoint(cable.nodes)
-        yield _later(do.unplug(cable, ends), 3, is_late=is_apart and cable not in change.moved)
+        is_late, folders = change.is_late(cable), change.after.folders
+        yield _later(do.unplug(cable, ends, folders if is_late else None), 3, is_late=is_late)
     for cable, ends in change.plugs:
         yield do.plug(cable, ends, origin.get(cable), is_early=change.is_early(cable))
     for name in change.power_cycled:
@@ -228,10 +226,10 @@ def _cables(change: Change) -> Iterator[Action]:
 
 def _by_hand(change: Change) -> Iterator[Action]:
     """What no file of a bundle does, but later steps need: new nodes, logins, addresses."""
-    for name in change.new_nodes:
-        folder = change.after.folders[name]
-        own = frozenset(need for need in folder.needs if change.comes_by_itself(need))
-        yield do.prepare(name, folder, own)
+    for name, folder in change.after.folders.items():
+        if name not in change.before.folders:
+            own = frozenset(need for need in folder.needs if change.comes_by_itself(need))
+            yield do.prepare(name, folder, own)
     for name, was in change.before.folders.items():
         if new := change.after.folders.get(name):
             if new.user not in ("", was.user):
@@ -351,8 +349,8 @@ def _engines(change: Change) -> Iterator[Action]:
     for engine in change.starting:
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
         for name in engine.nodes[:1] if engine.job else (*engine.nodes[1:], engine.nodes[0]):
-            own = [(cable, ends) for cable, ends in change.unplugs if name in cable.nodes]
-            gone = [(cable, end) for cable, ends in own for end in ends]
+            own = [(c, ends) for c, ends in change.unplugs if name in c.nodes]
+            gone = [(c, end) for c, ends in own for end in ends if not change.is_late(c)]
             yield do.start(name, engine, programs, gone, change.plugged_at(name))
         yield do.wait_for(engine, programs)
     for engine in change.switched.values():
@@ -417,12 +415,7 @@ def _checks(change: Change) -> Iterator[Action]:
 
 
 def _check(change: Change, group: str, nodes: Iterable[str], peers: Mapping[str, Folder]) -> Action:
-    plugged = [
-        (cable, end)
-        for cable, ends in change.plugs
-        for end in ends
-        if not peers.keys().isdisjoint(cable.nodes)
-    ]
+    plugged = [each for name in peers for each in change.plugged_at(name)]
     return do.check_fabric(group, [*nodes], peers, plugged, change.setups)
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from generator.operation.answers import Answers, View, engines_in
+from generator.operation.answers import View
 from generator.operation.needed import Change
 from generator.operation.plan import Moment
+from generator.operation.state import Cluster
 from generator.records import record
 
 
@@ -72,8 +73,7 @@ def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
     """What the moments of a plan mean to people."""
     view = View(change)
     first = view.answers(change.now)
-    last = view.answers(moments[-1].after if moments else change.now)
-    steps = tuple(_steps(view, first, last, moments))
+    steps = tuple(_steps(view, change.now, moments))
     after = {name for door in change.after.doors for name in door.names}
     lost = tuple(name for name, found in first.items() if found and name not in after)
     known = {name: view.successors.get(name, name) for name in first}
@@ -89,21 +89,16 @@ def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
     )
 
 
-def _steps(
-    view: View, first: Mapping[str, Answers], last: Mapping[str, Answers], moments: Sequence[Moment]
-) -> Iterator[Step]:
+def _steps(view: View, start: Cluster, moments: Sequence[Moment]) -> Iterator[Step]:
     """Actions with the same words after each other are one step."""
-    now = {name: engines_in(found) for name, found in first.items() if found}
-    had = {name: min(count, engines_in(last[name])) for name, count in now.items()}
+    now, end = view.counts(start), view.counts(moments[-1].after if moments else start)
+    had = {name: min(count, end[name]) for name, count in now.items() if count}
     for title, group in groupby(moments, lambda moment: moment.action.title):
         own = list(group)
         down, alone = _fewer(had, now)
         for moment in own:
-            for before, after in ((moment.before, moment.during), (moment.before, moment.after)):
-                names = view.changed(before, after, moment.action.node)
-                for name, found in view.answers(after, names).items():
-                    if name in had:
-                        now[name] = engines_in(found)
+            for after in (moment.during, moment.after):
+                now |= view.counts(after, view.changed(moment.before, after, moment.action.node))
                 more = _fewer(had, now)
                 down, alone = down | more[0], alone | more[1]
         seconds = [moment.action.seconds for moment in own]
@@ -119,8 +114,8 @@ def _steps(
 
 def _fewer(had: Mapping[str, int], now: Mapping[str, int]) -> tuple[set[str], set[str]]:
     """The names that nobody answers to, and those to which one engine of several still does."""
-    down = {name for name, count in now.items() if not count}
-    return down, {name for name, count in now.items() if count == 1 < had[name]}
+    down = {name for name in had if not now[name]}
+    return down, {name for name, count in had.items() if now[name] == 1 < count}
 
 
 def _outages(name: str, new: str, steps: Sequence[Step]) -> Iterator[Outage]:

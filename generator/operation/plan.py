@@ -1,10 +1,10 @@
 """A plan that has been carried out on the model of a cluster before it is shown."""
 
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from generator.operation import actions as do
 from generator.operation.actions import Action
-from generator.operation.answers import View, engines_in
+from generator.operation.answers import View
 from generator.operation.conditions import has_links
 from generator.operation.meaning import same
 from generator.operation.needed import Change, needed
@@ -12,7 +12,7 @@ from generator.operation.state import Cluster, Desired, Engine, Place
 from generator.records import record
 
 # What an action costs clients: nothing, a minute, a turn, a wait, more, or an engine.
-FREE, SHORT, TURN, LOADS, HARM, STOPS, SHOWN = range(7)
+FREE, SHORT, TURN, BREAK, LOADS, HARM, STOPS, SHOWN = range(8)
 
 
 @record
@@ -51,13 +51,13 @@ class _Course:
     def __init__(self, change: Change) -> None:
         self.now, self.left, self.moments = change.now, needed(change), list[Moment]()
         self._change, self._view = change, View(change)
-        self._count = {n: engines_in(found) for n, found in self._view.answers(self.now).items()}
+        self._count = self._view.counts(self.now)
         # How many engines answer to each name that is to be answered all the time, at least.
         promised = {n: min(count, self._view.promised(n)) for n, count in self._count.items()}
         self._kept = {name: count for name, count in promised.items() if count}
-        doors = {door.node for door in change.after.doors if door.units}
-        nodes = {name for engine in change.active for name in engine.nodes}
-        self._waited_for = {"", *nodes, *change.disturbed, *doors}
+        # What is done elsewhere brings nobody back.
+        self._waited_for = {"", *(n for e in change.active for n in e.nodes), *change.disturbed}
+        self._waited_for |= {door.node for door in change.after.doors if door.units}
         addresses = {a.node for a in self.left if a.phase == do.ADDRESS and a.unmet(self.now)}
         # Where people work while an engine is down.
         self._by_hand = change.disturbed | addresses
@@ -65,7 +65,7 @@ class _Course:
     def goes_on(self) -> bool:
         """Whether more could be done; what costs clients least is tried first."""
         return (
-            any(map(self._pass, (FREE, SHORT, TURN)))
+            any(map(self._pass, (FREE, SHORT, TURN, BREAK)))
             or self._stop(is_urgent=True)
             or (self._is_open() and self._pass(LOADS))
             or self._stop()
@@ -98,7 +98,7 @@ class _Course:
     def _counts(self, after: Cluster, action: Action) -> dict[str, int]:
         """How many engines answer to each name for which that may have changed."""
         names = self._view.changed(self.now, after, action.node)
-        return {n: engines_in(found) for n, found in self._view.answers(after, names).items()}
+        return self._view.counts(after, names)
 
     def _loses(self, after: Cluster, action: Action, least: Mapping[str, int]) -> bool:
         """Whether fewer engines answer, of as many as should at least."""
@@ -111,16 +111,14 @@ class _Course:
             return LOADS if action.phase == do.WAIT else SHOWN
         after, meanwhile = action.done(self.now), action.during(self.now)
         if self._is_open() and (action.phase >= do.LATER or action.node not in self._waited_for):
-            counts = self._counts(after, action)
-            if not any(count > self._count[name] for name, count in counts.items()):
-                return STOPS
+            return STOPS
         is_stop = action.phase in (do.DRAIN, do.STOP)
         if self._loses(after, action, self._kept) or (
             action.phase == do.SWITCH and self._is_open()
         ):
             return STOPS if is_stop else HARM
         if action.phase == do.SWITCH:
-            return TURN
+            return BREAK if self._loses(meanwhile, action, self._kept) else TURN
         if len(after.serving) >= len(self.now.serving) and not any(
             self._loses(now, action, self._count) for now in (after, meanwhile)
         ):
@@ -152,22 +150,23 @@ class _Course:
         begun = {action.engine for action in self.left if action.phase == do.WAIT} - due
         soon = {n for e in self._change.active if e.place in begun for n in e.names}
         stops = [engine for engine in self._change.stopping if engine.place in stopping]
-        starting = [engine for engine in self._change.active if engine.place in due]
-        behind = [(engine, *self._behind(engine, stops)) for engine in starting]
+        starts = [
+            self._start(engine, stops) for engine in self._change.active if engine.place in due
+        ]
+        back = {name for start in starts for name in start.names & start.gone}
         chosen: dict[Place, bool] = {}
         counts = dict(self._count)
-        for engine, first, more in sorted(behind, key=self._order):
-            names = soon.intersection(n for e in first for n in e.names) & self._kept.keys()
-            is_early = any(self._count[name] < 2 or not is_urgent for name in names)
-            is_down = any(name in self._kept and not self._count[name] for name in engine.names)
-            is_alone = self._opens(engine) or not self._by_hand.isdisjoint(engine.nodes)
-            if is_early or not first or (is_urgent and not is_down) or (is_alone and chosen):
+        for start in sorted(starts, key=lambda start: start.order(back)):
+            is_early = any(self._count[n] < 2 or not is_urgent for n in soon & start.gone)
+            is_down = any(not self._count[name] for name in start.names)
+            is_alone = start.opens or start.is_slow
+            if is_early or not start.first or (is_urgent and not is_down) or (is_alone and chosen):
                 continue
-            soon |= self._added(engine, first)
-            for each in more.values():
+            soon |= start.names - start.gone
+            for each in start.behind.values():
                 mine = [name for name in each.names if name in self._kept]
                 is_last = any(self._count[name] < 2 for name in mine)
-                is_due = each in first or not is_last
+                is_due = each in start.first or not is_last
                 if is_due and all(counts[n] > 1 or self._count[n] < 2 for n in mine):
                     chosen[each.place] = is_last
                     counts |= {name: counts[name] - 1 for name in mine}
@@ -175,32 +174,8 @@ class _Course:
                 break
         return chosen
 
-    def _order(self, found: tuple[Engine, Sequence[Engine], Sized]) -> tuple[bool, bool, bool, int]:
-        engine, first, behind = found
-        is_new = bool(self._added(engine, first))
-        return (
-            not self._opens(engine),
-            not self._by_hand.isdisjoint(engine.nodes),
-            not is_new,
-            len(behind),
-        )
-
-    def _added(self, engine: Engine, first: Sequence[Engine]) -> set[str]:
-        """The names of an engine to which what stops for it does not answer."""
-        return self._kept.keys() & {*engine.names} - {n for each in first for n in each.names}
-
-    def _opens(self, engine: Engine) -> bool:
-        """Whether an address of clients is on its nodes at which nothing answers yet."""
-        doors = (door for door in self._change.after.doors if door.node in engine.nodes)
-        return any({*door.units} - self.now.nodes[door.node].running.keys() for door in doors)
-
-    def _behind(
-        self, engine: Engine, stops: Sequence[Engine]
-    ) -> tuple[list[Engine], dict[Place, Engine]]:
-        """What stops before an engine can start, and what these wait for in turn.
-
-        It is on its nodes, or where cables change with those of its nodes.
-        """
+    def _start(self, engine: Engine, stops: Sequence[Engine]) -> "_Start":
+        """What stops is on its nodes, or where cables change with those of its nodes."""
         cables, found, first = self._change.disturbed, [engine], list[Engine]()
         behind: dict[Place, Engine] = {}
         for each in found:
@@ -210,7 +185,36 @@ class _Course:
             news = (self._change.after.running.get(o.group) for o in way if o.place not in behind)
             found += filter(None, news)
             behind |= {other.place: other for other in way}
-        return first, behind
+        doors = [door for door in self._change.after.doors if door.node in engine.nodes]
+        return _Start(
+            self._kept.keys() & engine.names,
+            self._kept.keys() & {name for each in first for name in each.names},
+            first,
+            behind,
+            any({*door.units} - self.now.nodes[door.node].running.keys() for door in doors),
+            not self._by_hand.isdisjoint(engine.nodes),
+        )
+
+
+@record
+class _Start:
+    """An engine that starts: its names, those that are gone once what stops `first` has stopped.
+
+    What that waits for in turn is `behind` it. It `opens` an address of clients on its nodes at
+    which nothing answers yet, or `is_slow`, for people work there meanwhile.
+    """
+
+    names: Set[str]
+    gone: Set[str]
+    first: Sequence[Engine]
+    behind: Mapping[Place, Engine]
+    opens: bool
+    is_slow: bool
+
+    def order(self, back: Set[str]) -> tuple[bool | int, ...]:
+        """Later if it leaves names to others that come `back` with them, or brings no new one."""
+        leaves = not (back & self.gone) <= self.names
+        return not self.opens, leaves, self.is_slow, self.names <= self.gone, len(self.behind)
 
 
 def unreached(now: Cluster, after: Desired) -> str:

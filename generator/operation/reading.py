@@ -297,17 +297,17 @@ def _engines(
         mine = _facts_of(head, known[ranks[0]], group)
         turns = _turns(known[ranks[0]], group)
         names, listen = _command(head, group)
-        served = _first(
-            _text_facts(head, places.place("etc/sparkgen/container.env", group)), "SERVED_NAME"
-        )
+        container = _text_facts(head, places.place("etc/sparkgen/container.env", group))
+        model = next(iter(_first(mine, "MODEL").split()[1:]), "")
+        served = _first(container, "SERVED_NAME") or model.rpartition("/")[2].lower()
         yield Engine(
             group,
             places.unit(group),
             ranks,
-            names
-            or (served or _first(mine, "MODEL").split(" ")[-2:][0].rpartition("/")[2].lower(),),
+            names or (served,),
             _url(_first(mine, "HEALTH_URL"), listen, _first(known[ranks[0]], "MANAGEMENT")),
-            _first(_text_facts(head, places.place("etc/sparkgen/container.env", group)), "API_KEY"),
+            model,
+            _first(container, "API_KEY"),
             turns,
             not turns or turns[0] == group,
             int(_found(_STOP, head, places.place(_ENGINE_UNIT, group)) or 0),
@@ -372,8 +372,7 @@ def _doors(
         url = _first(known[node], "GATEWAY").partition(" ")[0] or _proxy(known[node])
         if units and url:
             fronted = True
-            active = (engine for engine in engines if engine.is_active)
-            names = dict.fromkeys(name for engine in active for name in engine.names)
+            names = dict.fromkeys(n for e in engines if e.is_active for n in e.names)
             groups = tuple(engine.group for engine in engines)
             script = own.get("opt/sparkgen/proxy.sh")
             drains = bool(script and "proxy.sh drain " in script.text)

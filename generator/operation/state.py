@@ -122,10 +122,11 @@ Place = tuple[str, ...]
 class Engine:
     """An engine on its nodes, by rank; `names` are those that clients may request.
 
-    `group` is empty if it is the only one. `url` is where its API listens for others, `key` the
-    secret that requests need. Of `turns`, the engines that run one at a time, one `is_active`. It
-    stops within `stop_seconds`, and serves `load_seconds` after its start. `job` is its name in
-    Slurm and the script that submits it, if that starts all ranks.
+    `group` is empty if it is the only one. `model` is a repository or a folder if that is known,
+    `url` where its API listens for others, `key` the secret that requests need. Of `turns`, the
+    engines that run one at a time, one `is_active`. It stops within `stop_seconds`, and serves
+    `load_seconds` after its start. `job` is its name in Slurm and the script that submits it, if
+    that starts all ranks.
     """
 
     group: str
@@ -133,6 +134,7 @@ class Engine:
     nodes: tuple[str, ...]
     names: tuple[str, ...]
     url: str
+    model: str = ""
     key: str = ""
     turns: tuple[str, ...] = ()
     is_active: bool = True

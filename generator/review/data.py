@@ -59,7 +59,7 @@ def _review(review: Review) -> dict[str, Any]:
                 "was": node.was,
                 "state": node.state,
                 "effect": node.effect.name.lower(),
-                "restarts": node.restarts,
+                "restarts": node.stops and node.starts,
                 "todo": node.title,
                 "files": [_file(file, upgraded) for file in node.files],
             }

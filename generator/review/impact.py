@@ -220,16 +220,18 @@ def _nodes(change: Change, by_node: Mapping[str, Sequence[FileChange]]) -> Itera
     stopped = {name for engine in (*change.stopping, *switched) for name in engine.nodes}
     started = {name for engine in change.active for name in engine.nodes}
     for name, files in by_node.items():
-        is_gone, is_new = name not in change.after.folders, name in change.new_nodes
+        is_gone, is_new = (name not in d.folders for d in (change.after, change.before))
         was = change.hosts.get(name, name)
         state: State = "changed" if files else "unchanged"
         if is_new or is_gone:
             state = "new" if is_new else "removed"
         elif was != name:
             state = "renamed"
+        is_idle = name not in {*stopped, *started}
         effects = (file.activation.effect for file in files)
+        known = (Effect.FILES if e is Effect.RESTART and is_idle else e for e in effects)
         yield NodeReview(
-            *(name, was, state, max(effects, default=Effect.NOTHING), tuple(files)),
+            *(name, was, state, max(known, default=Effect.NOTHING), tuple(files)),
             stops=name in stopped,
             starts=name in started,
             is_unplugged=name in change.disturbed and not (is_new or is_gone),

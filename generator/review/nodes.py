@@ -44,11 +44,6 @@ class NodeReview:
     is_unplugged: bool = False
 
     @property
-    def restarts(self) -> bool:
-        """Whether its engine restarts, for whatever reason."""
-        return self.stops and self.starts
-
-    @property
     def _services(self) -> frozenset[str]:
         """The kinds of change to services' files, if nothing else matters."""
         if self.effect is not Effect.SERVICE:
@@ -72,8 +67,7 @@ class NodeReview:
         if self.effect is Effect.LINKS or self.is_unplugged:
             links = _LINKS if self.effect is Effect.LINKS else _UNPLUGGED
             return f"{links}, {engine}" if engine else links
-        if self.effect is Effect.RESTART:
-            return engine or _TITLES[Effect.FILES]
         if engine:
-            return f"{engine}{', with the other ranks' * self.restarts}"
+            is_with_others = self.stops and self.starts and self.effect is not Effect.RESTART
+            return f"{engine}{', with the other ranks' * is_with_others}"
         return _SERVICES.get(self._services, _TITLES[self.effect])
