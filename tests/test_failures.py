@@ -20,7 +20,7 @@ from conftest import Command
 from node_programs import loaded
 from programs import require, require_root
 from racks import ring_text, site_text
-from recabling import plug_in
+from recabling import plug_in, pull
 from tables import of_each
 from valid_sites import EXAMPLES, valid, valid_file
 
@@ -102,7 +102,7 @@ def _carried_out(nodes: Fabric, site: Site, fault: Fault) -> Iterator[None]:
         elif kind == "management":
             pulled.append((about[0], MANAGEMENT))
     for node, interface in pulled:
-        nodes.pull(node, interface)
+        pull(nodes, node, interface)
     try:
         yield
     finally:

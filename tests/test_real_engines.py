@@ -19,6 +19,7 @@ from cluster.results import record
 from cluster.serving import embed
 from cluster.sites import DRAFT, MODEL, llama_text
 from cluster.tiny_model import write
+from recabling import unplug
 from waiting import until
 
 pytestmark = pytest.mark.cluster
@@ -157,7 +158,7 @@ def test_cable_is_pulled(cluster: Cluster) -> None:
     worker = cluster.bundle.site.workers[-1]
     for interface in worker.interfaces:
         if cluster.head.node in {peer.node for peer in interface.peers}:
-            cluster.network.unplug(worker.name, interface.name)
+            unplug(cluster.network, worker.name, interface.name)
     start = time.monotonic()
     with ThreadPoolExecutor() as pool:
         ends = pool.submit(since, start, lambda: cluster.engines[worker.name].status == 1)

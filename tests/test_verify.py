@@ -26,7 +26,7 @@ from bundles import BUNDLES, IDLE, NODES, NodeFolder, covering, links
 from cluster import cables
 from node_programs import loaded
 from programs import require, require_root
-from recabling import set_mtu
+from recabling import set_mtu, unplug
 from waiting import PATIENCE, until
 
 from generator.catalogs.vocabularies import VARIABLE
@@ -2266,7 +2266,7 @@ def test_cables_of_a_ring(ring: Network) -> None:
         "spark2": {},
         "spark3": {},
     }
-    ring.fabric.unplug("spark1", NEAR)
+    unplug(ring.fabric, "spark1", NEAR)
     set_mtu(ring.fabric, "spark3", FAR, 1500)
     ring.fabric.run("spark1", "ip", "address", "flush", "dev", FAR)
     found = ring.faults("spark1")
@@ -2350,7 +2350,7 @@ def test_swapped_cables(memory: Path) -> None:
 @pytest.mark.long
 def test_unplugged_from_the_switch(memory: Path) -> None:
     for rack in network("rack-switch", memory):
-        rack.fabric.unplug("spark3", NEAR)
+        unplug(rack.fabric, "spark3", NEAR)
         assert rack.faults("spark3")["link p0.h0"].startswith(f"FAIL cable 3: no carrier on {NEAR}")
         (found,) = rack.faults("spark1").values()
         assert found.startswith("FAIL cable 1 or 3: spark3 (")

@@ -182,11 +182,7 @@ def undrain(node: str, engine: Engine) -> Action:
         (23,),
         f"/opt/sparkgen/proxy.sh undrain {group}",
         node,
-        (
-            must.runs(node, PROXY),
-            must.is_prepared(_STOPPED.format(group)),
-            *([must.serves(engine)] if engine.is_active else ()),
-        ),
+        (must.runs(node, PROXY), must.serves(engine), must.is_prepared(_STOPPED.format(group))),
         lambda now: replace(now, drained={g: s for g, s in now.drained.items() if g != group}),
         0,
         is_needless=lambda now: group not in now.drained,

@@ -1,13 +1,10 @@
 """Who answers to which name in a cluster."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from generator.operation.conditions import is_answered
 from generator.operation.needed import Change
 from generator.operation.state import Cluster, Desired, Door, Engine
-
-# The addresses at which a name is answered, each with the engine behind it.
-Answers = frozenset[tuple[str, str]]
 
 
 class View:
@@ -28,8 +25,10 @@ class View:
                             self._at.setdefault(node, set()).add(name)
         self._after = change.after
 
-    def answers(self, now: Cluster, names: Iterable[str] | None = None) -> dict[str, Answers]:
-        """The answers to these names, or to all."""
+    def answers(
+        self, now: Cluster, names: Iterable[str] | None = None
+    ) -> dict[str, Set[tuple[str, str]]]:
+        """The addresses at which these names, or all, are answered, with the engines behind."""
         return {
             name: frozenset(
                 (door.url, engine.group)

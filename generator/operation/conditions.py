@@ -225,8 +225,9 @@ def are_running(now: Cluster, programs: Mapping[str, Program]) -> str:
 
 @condition
 def serves(now: Cluster, engine: Engine) -> str:
-    """An engine answers."""
-    return "" if engine.place in now.serving else f"{engine.group} does not serve"
+    """An engine answers, unless it waits for its turn."""
+    is_right = engine.place in now.serving or not engine.is_active
+    return "" if is_right else f"{engine.group} does not serve"
 
 
 @condition

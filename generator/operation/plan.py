@@ -55,7 +55,6 @@ class _Course:
         # How many engines answer to each name that is to be answered all the time, at least.
         promised = {n: min(count, self._view.promised(n)) for n, count in self._count.items()}
         self._kept = {name: count for name, count in promised.items() if count}
-        # What is done elsewhere brings nobody back.
         self._waited_for = {"", *(n for e in change.active for n in e.nodes), *change.disturbed}
         self._waited_for |= {door.node for door in change.after.doors if door.units}
         addresses = {a.node for a in self.left if a.phase == do.ADDRESS and a.unmet(self.now)}
@@ -111,7 +110,9 @@ class _Course:
             return LOADS if action.phase == do.WAIT else SHOWN
         after, meanwhile = action.done(self.now), action.during(self.now)
         if self._is_open() and (action.phase >= do.LATER or action.node not in self._waited_for):
-            return STOPS
+            counts = self._counts(after, action)
+            if not any(count > self._count[name] for name, count in counts.items()):
+                return STOPS
         is_stop = action.phase in (do.DRAIN, do.STOP)
         if self._loses(after, action, self._kept) or (
             action.phase == do.SWITCH and self._is_open()

@@ -24,7 +24,6 @@ from generator.operation.state import (
 from generator.records import replace
 from generator.services import SERVICES
 from generator.site import places
-from generator.site.service import Service
 
 Facts = Mapping[str, Sequence[str]]
 # The files of a node by their paths there.
@@ -263,7 +262,7 @@ def _service(unit: str, own: Files, files: Files, known: Facts) -> Program:
     images = {image for text in reads.values() for image in _IMAGE.findall(text)}
     words = (words for name in _SECRETS.get(unit, ()) for words in known.get(name, ()))
     secrets = {re.split("[= ]", each)[-1] for each in words}
-    kept = (service.KEPT for service in SERVICES.values() if _has_unit(service, unit))
+    kept = (s.KEPT for s in SERVICES.values() if any(e.activation.unit == unit for e in s.ENTRIES))
     first = _REGISTER if unit == PROXY else ""
     needs = {
         *(Need("image", image) for image in images),
@@ -280,10 +279,6 @@ def _service(unit: str, own: Files, files: Files, known: Facts) -> Program:
     return Program(unit, reads, frozenset(needs), activation, boots=not activation.before)
 
 
-def _has_unit(service: type[Service], unit: str) -> bool:
-    return any(entry.activation.unit == unit for entry in service.ENTRIES)
-
-
 def _engines(
     files: Mapping[str, Files], known: Mapping[str, Facts], groups: Mapping[str, Sequence[str]]
 ) -> Iterator[Engine]:
@@ -295,7 +290,8 @@ def _engines(
         ranks = tuple(_ranks(_facts_of(files[nodes[0]], known[nodes[0]], group), nodes))
         head = files[ranks[0]]
         mine = _facts_of(head, known[ranks[0]], group)
-        turns = _turns(known[ranks[0]], group)
+        all_turns = (tuple(words.split()) for words in known[ranks[0]].get("ALTERNATIVES", ()))
+        turns = next((names for names in all_turns if group in names), ())
         names, listen = _command(head, group)
         container = _text_facts(head, places.place("etc/sparkgen/container.env", group))
         model = next(iter(_first(mine, "MODEL").split()[1:]), "")
@@ -323,11 +319,6 @@ def _ranks(mine: Facts, nodes: Sequence[str]) -> Iterator[str]:
     listed = [name for name in mine.get("RANKS", ()) if name in nodes]
     yield from listed
     yield from (name for name in nodes if name not in listed)
-
-
-def _turns(known: Facts, group: str) -> tuple[str, ...]:
-    found = (tuple(words.split()) for words in known.get("ALTERNATIVES", ()))
-    return next((names for names in found if group in names), ())
 
 
 def _command(files: Files, group: str) -> tuple[tuple[str, ...], str]:

@@ -1,6 +1,6 @@
 """The bundles that a change starts from: those in a folder, now or at a commit."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -79,15 +79,12 @@ def abandoned(end: End, sites: Mapping[str, Path]) -> dict[str, Committed]:
     for name in end.names:
         if name not in sites:
             bundle = bundle_of(end.files(name), {})
-            places = (place for folder in folders for place in _places(folder, bundle.site_file))
-            if all(place in files for place in places):
+            # In the folder of a site, or in one beside it.
+            name_there = f"*/{bundle.site_file}"
+            places = (place for folder in folders for place in folder.parent.glob(name_there))
+            if not bundle.site_file or all(place in files for place in places):
                 found[name] = bundle
     return found
-
-
-def _places(folder: Path, name: str) -> Iterator[Path]:
-    """The paths of that file name in the folder of a site or in one beside it."""
-    yield from (place for place in folder.parent.glob(f"*/{name}") if name)
 
 
 def reason(bundle: Committed, sites: Mapping[str, Path]) -> str:

@@ -197,14 +197,14 @@ def removal(before: Before) -> Review:
 def _review(name: str, before: Before, change: Change, tree: Tree, after: Tree) -> Review:
     """What nodes, clients and other people notice of a change."""
     by_node, rest = _by_node(changes(tree, after), [*change.after.folders, *change.before.folders])
-    found = outcome(change, plan(change))
+    found, over = outcome(change, plan(change)), before.left_over
     said = [*told(change, found), *pages(_pages(tree), _pages(after), change.after.doors)]
     return Review(
         name=name,
         against=before.title,
         was=before.name,
         edits=before.edits,
-        notes=tuple(_left_over(before)),
+        notes=(f"{over} is left over; git rm -r {sh(over)}",) if over else (),
         nodes=tuple(_nodes(change, by_node)),
         files=tuple(rest),
         outcome=found,
@@ -359,11 +359,6 @@ def _notes(site: Site, old: Site | None, names: Mapping[str, str]) -> Iterable[s
                 f"{node.name} has host number {node.host} in place of {host}: to leave it as it "
                 f"was, add nodes at the end of the list, or write 'host: {host}'"
             )
-
-
-def _left_over(before: Before) -> Iterable[str]:
-    if before.left_over:
-        yield f"{before.left_over} is left over; git rm -r {sh(before.left_over)}"
 
 
 def _bars(old: Site | None, site: Site) -> tuple[str, ...]:

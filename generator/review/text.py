@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from generator.columns import columns
-from generator.operation.outcome import Step
 from generator.review.changes import FileChange
 from generator.review.impact import Review
 from generator.review.nodes import NodeReview
@@ -44,7 +43,8 @@ def meaning(review: Review) -> Iterator[str]:
     if review.upgrade:
         yield str(review.upgrade)
         for entry in review.upgrade.entries:
-            yield f"  {entry.version}: {entry.text} ({_some(entry.files)})"
+            more = f" and {len(entry.files) - 1} more" if len(entry.files) > 1 else ""
+            yield f"  {entry.version}: {entry.text} ({entry.files[0]}{more})"
 
 
 def headroom(review: Review) -> str:
@@ -68,20 +68,10 @@ def summary(review: Review) -> str:
 
 
 def order(review: Review) -> Iterator[str]:
-    """The steps, numbered."""
+    """The steps, numbered, with who is not answered meanwhile."""
     for number, step in enumerate(review.order, 1):
-        yield f"{number:>3}. {step}{during(step)}"
-
-
-def during(step: Step) -> str:
-    """Who is not answered meanwhile, in brackets."""
-    down = f"nobody answers to {', '.join(step.down)}" if step.down else ""
-    return f" ({down})" if down else ""
-
-
-def _some(files: Sequence[str]) -> str:
-    """The first of these files, and how many more there are."""
-    return f"{files[0]}{f' and {len(files) - 1} more' if len(files) > 1 else ''}"
+        down = f" (nobody answers to {', '.join(step.down)})" if step.down else ""
+        yield f"{number:>3}. {step}{down}"
 
 
 def shown(files: Sequence[FileChange]) -> list[FileChange]:

@@ -193,39 +193,11 @@ class Fabric:
         command = self.command(node, *argv)
         return subprocess.run(command, env=env, timeout=timeout, capture_output=True, text=True)
 
-    def unplug(self, node: str, interface: str) -> None:
-        """Take the carrier from an interface, and from the one at the other end of its cable."""
-        for plug in self.pull(node, interface):
-            # networkd removes its addresses when the carrier is lost.
-            _ip(self.namespace(plug[0]), f"address flush dev {plug[1]}")
-
-    def pull(self, node: str, *interfaces: str) -> list[Plug]:
-        """Take the carrier only, for when networkd itself runs; return the affected interfaces."""
-        return self._switch("down", node, interfaces)
-
-    def ends(self, node: str, interface: str) -> list[Plug]:
-        """Both ends of the half of a cable on an interface, or its own end in the switch."""
-        bridge = self._bridges.get((node, interface))
-        return [
-            plug
-            for plug, other in self._bridges.items()
-            if plug == (node, interface) or (other == bridge and bridge.startswith("cable"))
-        ]
-
-    def _switch(self, state: str, node: str, interfaces: Sequence[str]) -> list[Plug]:
-        plugs = [end for interface in interfaces for end in self.ends(node, interface)]
-        _ip(self._name, *(f"link set plug{self._numbers[plug]} {state}" for plug in plugs))
-        return plugs
-
     def ping_all(self) -> list[str]:
         """Send a full frame each way over every half of every cable; return what is wrong."""
         with ThreadPoolExecutor(_PARALLEL) as pool:
             lost = list(pool.map(lambda pair: self._ping(*pair), self._pairs()))
         return [*self._doubled(), *itertools.chain.from_iterable(lost)]
-
-    def unaddressed(self) -> set[Plug]:
-        """Return the cabled interfaces that have no address."""
-        return self._bridges.keys() - {plug for plug, _ in self._addresses()}
 
     def arp_flux(self) -> list[str]:
         """Return where a node, after the pings, sends frames for an address of another interface.

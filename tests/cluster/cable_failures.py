@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from recabling import plug_in, replugged, set_mtu
+from recabling import plug_in, pull, replugged, set_mtu
 
 from cluster import cables
 from cluster.machines import Machine
@@ -33,7 +33,7 @@ def _pulled(pair: Pair, what: str, halves: Sequence[str]) -> Steps:
     log = Journal(pair.worker)
     pair.wait(lambda: health(pair.head) == "healthy")
     yield Fault(f"{what} is pulled")
-    pair.network.pull(HEAD, *halves)
+    pull(pair.network, HEAD, *halves)
     assert _found(pair.head, "link") == [f"no carrier on {name}" for name in halves]
     yield Seen('verify.py: "no carrier on" each half that is')
     pair.wait(lambda: "is gone; this rank ends" in log.new)
@@ -93,7 +93,7 @@ def half_is_pulled(pair: Pair) -> Steps:
     half = _halves(pair)[1]
     before = [started(machine) for machine in (pair.head, pair.worker)]
     yield Fault("the half of the cable without the control plane is cut")
-    pair.network.pull(HEAD, half)
+    pull(pair.network, HEAD, half)
     assert _found(pair.head, "link") == [f"no carrier on {half}"]
     yield Seen('verify.py: "no carrier on" that half')
     assert pair.serves()

@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recabling import opened
-
 if TYPE_CHECKING:
     from generator.verify.namespaces import Fabric
 
@@ -55,11 +53,14 @@ def bad(network: "Fabric", node: str, interfaces: Sequence[str], fault: Fault) -
 
 @contextmanager
 def _bad(network: "Fabric", node: str, interface: str, fault: Fault) -> Iterator[None]:
-    ends = network.ends(node, interface)
+    # The program has nothing but the standard library.
+    import recabling
+
+    ends = recabling.ends(network, node, interface)
     for owner, name in ends:
         _send_whole_frames(network.namespace(owner), name, wanted=True)
     try:
-        with opened(network, node, interface) as (hub, plugs), _joined(hub, plugs, fault):
+        with recabling.opened(network, node, interface) as (hub, plugs), _joined(hub, plugs, fault):
             yield
     finally:
         for owner, name in ends:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from recabling import pull
+
 from cluster.machines import Machine
 from cluster.observing import (
     MINUTE,
@@ -124,7 +126,7 @@ def _power(pair: Pair, first: str, last: str) -> Steps:
     machine = pair.rack.turn_on(first)
     # The cable's other end has no carrier.
     halves = [interface.name for interface in pair.bundle.site.head.interfaces]
-    pair.network.pull(first, *halves)
+    pull(pair.network, first, *halves)
     pair.wait(lambda: "no carrier on" in journal(machine) or "does not answer" in journal(machine))
     yield Seen(f"the journal of {first} names the cable, and its unit waits")
     assert machine.state() == "activating"

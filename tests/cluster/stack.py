@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from bundles import Bundle, links
-from recabling import plug_in
+from recabling import plug_in, pull
 from waiting import PATIENCE, until
 
 from cluster import ib_write_bw, nodes
@@ -168,7 +168,7 @@ class Rack:
     def turn_off(self, name: str) -> None:
         """Cut a node's power: it falls silent at once; what it has written stays."""
         nodes.save(self.machines[name], self.trees[name])
-        self.network.pull(name, MANAGEMENT, *INTERFACES)
+        pull(self.network, name, MANAGEMENT, *INTERFACES)
         self._plugs.pop(name).close()
 
     def __enter__(self) -> "Rack":
