@@ -1,10 +1,8 @@
 """Creates a site file from what people already run, with the place of each part in their files."""
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any
 
 from generator.adoption import cables, interfaces, mounts, offload, running, serving
 from generator.adoption import variables as environment
@@ -32,9 +30,8 @@ _MOST_REFUSED = 20
 class Adoption:
     """A site file created from what was found.
 
-    `origin` finds the place in the user's files of the value at a path; `guesses` are what nobody
-    stated. `ended` is all that the files say, item by item, with what became of it. `assumed` is
-    the reading with what is most usual in place of every TODO.
+    `ended` is all that the user's files say, item by item, with what became of it. `assumed` is the
+    reading with what is most usual in place of every TODO.
     """
 
     draft: Draft
@@ -42,14 +39,8 @@ class Adoption:
     reading: Reading
     found: Found
     command: Command | None
-    kind: str
     ended: tuple[Ended, ...]
     assumed: Reading
-
-    @property
-    def guesses(self) -> tuple[str, ...]:
-        """The guesses: what nobody stated."""
-        return tuple(self.draft.guesses)
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -99,7 +90,7 @@ def adopt(
     ended = closed(found, draft)
     text = draft.text(ended)
     reading = read_site(file, text.encode(), beside)
-    return Adoption(draft, text, reading, found, head, cabling.kind, ended, full)
+    return Adoption(draft, text, reading, found, head, ended, full)
 
 
 def _assumed(draft: Draft, file: str, beside: Beside) -> Reading:
@@ -127,7 +118,7 @@ def _alone(
 ) -> tuple[Command | None, Cabling]:
     """Write one engine on all nodes; returns its command, and how they are joined."""
     commands = {node.name: _command(node) for node in nodes}
-    nodes.sort(key=lambda node: _rank(commands[node.name]))
+    nodes.sort(key=lambda node: own.rank if (own := commands[node.name]) else 1 << 10)
     head = commands[nodes[0].name] or next((c for c in commands.values() if c), None)
     ranks = running.size(head)
     if head is None and all(not node.interfaces for node in nodes):
@@ -145,6 +136,8 @@ def _alone(
         is_mesh=_is_mesh(nodes, mine),
     )
     cabling.guessed += [node.name for node in missing]
+    is_known = running.is_sized(head) or any(node.place for node in nodes)
+    cabling.is_open = cabling.is_alone and not is_known and _has_fabric(nodes)
     _fabric(draft, cabling, _control(nodes[0], mine, head), _uses_first_halves(mine, cabling))
     _engine(draft, draft, cabling, nodes, commands, head, variables)
     _other_engines(draft, nodes, [head] if head else [])
@@ -249,12 +242,7 @@ def _group(
 
 def _serves_alike(one: Draft, other: Draft) -> bool:
     """Whether two groups have the same model and engine."""
-    return all(_plain(one.data[key]) == _plain(other.data[key]) for key in ("model", "engine"))
-
-
-def _plain(value: Any) -> str:
-    """A value as text, regardless of the order of its keys."""
-    return json.dumps(value, sort_keys=True, default=str)
+    return all(one.data[key] == other.data[key] for key in ("model", "engine"))
 
 
 def _group_name(head: Command, taken: Collection[str]) -> str:
@@ -292,7 +280,7 @@ def _engine(
     """Write a model and its engine to a draft, and what belongs to single nodes to the site's."""
     serving.fill(draft, head)
     _listening(draft, nodes[0], head)
-    _parallel(draft, len(cabling.nodes), cabling.kind)
+    _parallel(draft, len(cabling.nodes))
     _nccl(draft, nodes, cabling.kind)
     environment.write(draft, site, cabling, variables, head)
     offload.fill(draft, head)
@@ -353,8 +341,11 @@ def _command(node: FoundNode) -> Command | None:
     return found[0][1] if found else None
 
 
-def _rank(command: Command | None) -> int:
-    return command.rank if command else 1 << 10
+def _has_fabric(nodes: Sequence[FoundNode]) -> bool:
+    """Whether anything is said of nodes' ports, or of NCCL on them."""
+    said = (v.name for node in nodes for c in node.containers for v in c.env)
+    is_linked = any(i.has_link and i.name in FABRIC_HALVES for n in nodes for i in n.interfaces)
+    return is_linked or any(map(_has_settings, nodes)) or any(v.startswith("NCCL_") for v in said)
 
 
 def _has_settings(node: FoundNode) -> bool:
@@ -415,7 +406,7 @@ def _together(draft: Draft, count: int) -> None:
         draft.put(("defaults", key), values.pop(), origin)
 
 
-def _parallel(draft: Draft, count: int, kind: str) -> None:
+def _parallel(draft: Draft, count: int) -> None:
     """Write how the model is split over the nodes, if nothing states it."""
     sizes = draft.get("engine", "parallel") or {}
     for key in ("tensor", "pipeline", "data"):
@@ -434,14 +425,12 @@ def _parallel(draft: Draft, count: int, kind: str) -> None:
 
 def _nccl(draft: Draft, nodes: Sequence[FoundNode], kind: str) -> None:
     found = {node.programs["nccl"] for node in nodes if "nccl" in node.programs}
-    if len(found) == 1 and _uses_nccl(draft):
+    if not ENGINE_TRAITS[draft.get("engine", "name")].uses_nccl:
+        return
+    if len(found) == 1:
         draft.put(("engine", "nccl"), found.pop())
-    elif not TOPOLOGIES[kind].reaches_all and _uses_nccl(draft):
+    elif not TOPOLOGIES[kind].reaches_all:
         draft.put(("engine", "nccl"), ROUTED_FROM, None, "the NCCL in the image")
-
-
-def _uses_nccl(draft: Draft) -> bool:
-    return ENGINE_TRAITS[draft.get("engine", "name")].uses_nccl
 
 
 def _other_engines(draft: Draft, nodes: Sequence[FoundNode], heads: Sequence[Command]) -> None:

@@ -87,8 +87,10 @@ class Cabling:
         self._is_mesh = is_mesh
         self._stated = [*stated] or self._detected()
         self._groups = groups
-        self._ports = tuple(ports) or self._own_ports() or (0,)
+        self._ports = tuple(ports) or tuple(self.nodes[0].ports) or (0,)
         self.kind = self._kind(ranks)
+        # It is one node only as far as anybody says.
+        self.is_open = False
         self.guessed: list[str] = []
         self._fill_up(ranks)
         self.cables = self._cables()
@@ -143,9 +145,6 @@ class Cabling:
             if found[0].kind == DIRECT and not TOPOLOGIES[self.kind].reaches_all
             else found[0].kind
         )
-
-    def _own_ports(self) -> tuple[int, ...]:
-        return tuple(self.nodes[0].ports) if self.nodes else ()
 
     def _kind(self, ranks: int) -> str:
         """The kind of topology."""
@@ -321,13 +320,17 @@ def write(draft: Draft, cabling: Cabling, interface: str, plane: str) -> None:
         _cable(draft, number, cabling, cable, plain)
     place = next((i.place for w in cabling.nodes for i in w.halves.values()), None)
     guess = "" if place or cabling.is_stated or not cabling.is_switched else _BY_A_SWITCH
-    draft.put(("topology", "kind"), cabling.kind, place, guess)
+    if cabling.is_open:
+        draft.need(("topology", "kind"), "how many nodes there are, and what joins them", SINGLE)
+    else:
+        draft.put(("topology", "kind"), cabling.kind, place, guess)
     if cabling.is_alone:
         return
     if plain:
         pool = _pool(cabling)
         if pool and pool != _POOL:
-            draft.put(("topology", "subnet_pool"), str(pool), _first(cabling))
+            first = (word for cable in cabling.cables for word in cabling.pair(cable, 0) if word)
+            draft.put(("topology", "subnet_pool"), str(pool), next(first, None))
     uplinks = [
         f"{w.node.name}:p{port}" for w in cabling.nodes if (port := _uplink(w.node)) is not None
     ]
@@ -512,10 +515,6 @@ def _host(cabling: Cabling, name: str) -> int | None:
         if (word := w.address(port, half))
     }
     return found.pop() if len(found) == 1 else None
-
-
-def _first(cabling: Cabling) -> Word | None:
-    return next((w for cable in cabling.cables for w in cabling.pair(cable, 0) if w), None)
 
 
 def _without_a_switch(nodes: int) -> str:

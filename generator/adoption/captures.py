@@ -5,15 +5,13 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from generator.adoption import docker, items, keyfiles, netplan, printed
+from generator.adoption import docker, items, keyfiles, netplan, printed, units
 from generator.adoption.found import (
-    REMOVED,
     Container,
     FoundNode,
     Interface,
     Item,
     Neighbor,
-    Variable,
     Word,
 )
 from generator.adoption.shell import shell_words
@@ -29,14 +27,14 @@ _KIB_PER_GIB = 1 << 20
 _MAX_SETTINGS = 400
 _OPTIONS = (
     "name",
+    "user",
+    "pid",
     "restart",
     "privileged",
     "network",
     "ipc",
     "shm-size",
     "image-id",
-    "user",
-    "pid",
 )
 # Beside the marks of the engines: what starts them, and the name of a bundle's unit.
 _STARTS = ("ray", "serve", "sparkgen-engine")
@@ -174,14 +172,9 @@ class _Reader:
             return ""
 
     def _release(self) -> Word | None:
-        text = self._get("commands/dgx-release.txt")
         # Each update adds its own; the last one counts.
-        found = list(re.finditer(r'DGX_OTA_VERSION="?([0-9.]+)', text.text)) if text else []
-        return (
-            text.word(found[-1][1], found[-1].start(1), found[-1].end(1))
-            if found and text
-            else None
-        )
+        found = list(self._found("commands/dgx-release.txt", r'DGX_OTA_VERSION="?([0-9.]+)'))
+        return found[-1] if found else None
 
     def _memory(self) -> float | None:
         text = self._capture.texts.get("commands/meminfo.txt", "")
@@ -192,13 +185,18 @@ class _Reader:
         for path in self._under("files/etc/systemd/system/"):
             text = self._text_of(path)
             self.items += items.of_entries(text, "unit")
-            if found := re.search(r"(?m)^ExecStart=.*", text.text):
-                yield path.rpartition("/")[2], text.word(found[0], found.start(), found.end())
+            if started := units.start(text):
+                yield path.rpartition("/")[2], started
 
     def _user(self) -> Word | None:
-        text = self._get("commands/models.txt")
-        found = re.search(r"(?m)^cache \S+ /home/([a-z_][a-z0-9_-]*)/", text.text) if text else None
-        return text.word(found[1], found.start(1), found.end(1)) if found and text else None
+        own = r"(?m)^cache \S+ /home/([a-z_][a-z0-9_-]*)/"
+        return next(self._found("commands/models.txt", own), None)
+
+    def _found(self, path: str, pattern: str) -> Iterator[Word]:
+        """What a pattern finds in a text, if that was captured."""
+        if text := self._get(path):
+            for found in re.finditer(pattern, text.text):
+                yield text.word(found[1], *found.span(1))
 
 
 def _is_json(text: str) -> bool:
@@ -233,14 +231,12 @@ def _container(text: Text, served: list[list[Word]]) -> Container:
     is_running = [word.text for word in words] in [[word.text for word in own] for own in served]
     base = frozenset(word.text for word in records.get("image-env", ()))
     env = [
-        Variable(name, Word(value, word.file, word.span))
+        own
         for word in records.get("env", ())
-        for name, equals, value in [word.text.partition("=")]
-        if equals and (word.text not in base or value == REMOVED)
+        for own in docker.variable(word)
+        if word.text not in base
         if base or not docker.OF_IMAGES.fullmatch(word.text)
     ]
-    taken = {REMOVED}
-    env = [v for v in env if f"{v.name}={REMOVED}" not in base or v.value.text not in taken]
     options: Mapping[str, Word] = {
         label: records[label][0] for label in _OPTIONS if label in records
     }
@@ -267,12 +263,7 @@ def _container(text: Text, served: list[list[Word]]) -> Container:
 def _process(text: Text) -> Container:
     """A process that is in no known container."""
     records = list(_records(text))
-    env = [
-        Variable(name, Word(value, word.file, word.span))
-        for label, word in records
-        for name, equals, value in [word.text.partition("=")]
-        if label == "env" and equals
-    ]
+    env = [own for label, word in records if label == "env" for own in docker.variable(word)]
     words = tuple(word for label, word in records if label == "arg")
     return Container("process", words=words, env=tuple(env), is_running=True)
 

@@ -7,13 +7,12 @@ from typing import Any
 
 from generator import catalogs
 from generator.adoption.found import Container, Item, Word
-from generator.adoption.shell import shell_words
+from generator.adoption.shell import commands, shell_words
 from generator.adoption.text import Text
-from generator.catalogs import commands
+from generator.catalogs import commands as starting
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import FlagCatalog, Found
-from generator.diagnostics import Span
 from generator.records import record, replace
 from generator.settings.values import parsed
 
@@ -73,7 +72,7 @@ class Command:
         """The virtual environment that it runs in, if that is not in a container."""
         if self.container.image is not None:
             return None
-        scripts = commands.scripts()
+        scripts = starting.scripts()
         if activated := self.container.options.get("venv"):
             return activated
         for word in self.container.words:
@@ -128,15 +127,15 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
     whole = tuple(replace(item, kind="start") for item in _outside(words, 0, 0))
     for at, word in enumerate(words):
         program = word.text.rpartition("/")[2]
-        if served := commands.served(program, texts[at + 1] if at + 1 < len(texts) else ""):
+        if served := starting.served(program, texts[at + 1] if at + 1 < len(texts) else ""):
             engine, taken = served
             own = _until_break(words[at + taken :])
             found = _command(engine, container, own, ray, programs)
             outside = tuple(_outside(words, at, at + taken + len(own)))
             return replace(found, outside=outside, program=tuple(words[at : at + taken]))
-        if worked_for := commands.worked_for(program):
+        if worked_for := starting.worked_for(program):
             return Command(worked_for, container, "", is_worker=True, outside=whole)
-    marked = commands.marked(container.image.text) if container.image else ""
+    marked = starting.marked(container.image.text) if container.image else ""
     for at, word in enumerate(words[:-1] if marked else ()):
         # A script of one's own that starts the engine of the image.
         if word.text.endswith((".sh", ".py")) and re.match(r"serve$|--", texts[at + 1]):
@@ -144,7 +143,7 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
             return _command(marked, replace(container, is_changed=True), own, ray, programs)
     is_script = bool(words) and words[0].text.endswith((".sh", ".py"))
     text = container.image.text if container.image else ""
-    engine = image.engine if image else commands.of_image(text)
+    engine = image.engine if image else starting.of_image(text)
     if engine and words and not is_script and _MODEL.match(words[0].text):
         return _command(engine, container, _until_break(words), ray, programs)
     if marked and words and re.match(r"serve$|-", words[0].text) and _names_a_model(container):
@@ -153,7 +152,7 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
         command = _command(marked, container, _until_break(words[first:]), ray, programs)
         return replace(command, program=tuple(words[:first]))
     if ray:
-        engine = commands.under_ray()
+        engine = starting.under_ray()
         version = _version(engine, container, programs)
         is_worker = "--head" not in texts
         return Command(engine, container, version, None, (), True, is_worker, outside=whole)
@@ -193,20 +192,13 @@ def is_script_next(text: str, was_next: bool) -> bool:
 
 def _outside(words: Sequence[Word], begin: int, end: int) -> Iterator[Item]:
     """The commands of a script before and after the words between two positions."""
-    last = Word("\n", "", Span(0, 0, 0, 0), True)
-    for some in (words[:begin], words[end:]):
-        own: list[Word] = []
-        for word in (*some, last):
-            if not word.breaks:
-                own.append(word)
-            elif own:
-                said = list(dropwhile(lambda part: _BEFORE.fullmatch(part.text), own)) or own
-                text = " ".join(part.text for part in said)
-                name = said[0].text if "=" in said[0].text else said[0].text.rpartition("/")[2]
-                # What is in one command with the engine starts it.
-                is_start = word is last and own[-1] in words[begin - 1 : begin]
-                yield Item(name, text, tuple(own), "start" if is_start else "shell")
-                own = []
+    for own in (*commands(words[:begin]), *commands(words[end:])):
+        said = list(dropwhile(lambda part: _BEFORE.fullmatch(part.text), own)) or own
+        text = " ".join(part.text for part in said)
+        name = said[0].text if "=" in said[0].text else said[0].text.rpartition("/")[2]
+        # What is in one command with the engine starts it.
+        is_start = own[-1] in words[begin - 1 : begin]
+        yield Item(name, text, tuple(own), "start" if is_start else "shell")
 
 
 def _until_break(words: Sequence[Word]) -> list[Word]:

@@ -6,10 +6,11 @@ from typing import Any
 import yaml
 
 from generator.adoption.command import is_script_next
-from generator.adoption.docker import variable
+from generator.adoption.docker import passed
 from generator.adoption.found import Container, Variable, Word
 from generator.adoption.items import of_yaml
 from generator.adoption.yaml_file import Yaml
+from generator.records import replace
 
 _OPTIONS = {
     "restart": "restart",
@@ -79,10 +80,11 @@ def environment(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Var
     """The variables of a mapping, or of a list of NAME=VALUE."""
     for name, value in file.pairs(node):
         if word := file.word(value, known):
-            yield Variable(name, word)
+            is_passed = isinstance(value, yaml.ScalarNode) and value.tag.endswith(":null")
+            yield passed(replace(word, text=name)) if is_passed else Variable(name, word)
     for item in file.items(node):
         if word := file.word(item, known):
-            yield from variable(word)
+            yield passed(word)
 
 
 def _env_files(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Word]:

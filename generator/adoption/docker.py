@@ -68,7 +68,7 @@ def _container(words: Sequence[Word]) -> Container:
         value = "" if argument is word else argument.text
         items.append(Item(flag, value, (word, argument), "docker"))
         if name in ("e", "env"):
-            env += list(variable(argument))
+            env.append(passed(argument))
         elif name in ("v", "volume", "mount"):
             mounts.append(argument)
         elif name == "env-file":
@@ -93,6 +93,12 @@ def variable(word: Word) -> Iterator[Variable]:
     """The variable that a word NAME=VALUE sets; without a value it is the shell's."""
     if found := _VARIABLE.fullmatch(word.text):
         yield Variable(found[1], replace_text(word, found[2]))
+
+
+def passed(word: Word) -> Variable:
+    """The variable that a word NAME=VALUE or NAME gives to a container."""
+    shell = Variable(word.text, replace_text(word, f"${word.text}"))
+    return next(variable(word), shell)
 
 
 def replace_text(word: Word, text: str) -> Word:

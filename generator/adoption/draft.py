@@ -107,12 +107,12 @@ class Draft:
                     self.ended[number] = Ended(self.ended[number].item, End.LOST, why=again)
         self.ended.append(Ended(item, best, path, why))
 
-    def drop(self, *path: str | int, into: KeyPath = ()) -> None:
+    def drop(self, *path: str | int, into: KeyPath = (), why: str = "the default") -> None:
         """Remove a value, and what is empty without it; `into` is the path that replaces it."""
         for number, one in enumerate(self.ended):
             if one.path == path:
                 end = End.SITE if into else End.DEFAULT
-                self.ended[number] = Ended(one.item, end, into, "" if into else "the default")
+                self.ended[number] = Ended(one.item, end, into, "" if into else why)
         *above, key = path
         node = self.get(*above) or {}
         if key in node:

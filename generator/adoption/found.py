@@ -1,5 +1,6 @@
 """What was found of a running cluster, each part with its place in its owner's file."""
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -74,10 +75,17 @@ class Ended:
         value = MASK if item.value and is_secret_key(item.what.lstrip("-")) else item.value
         shown = value if value.startswith(item.what) else f"{item.what} {value}".strip()
         shown = f"{shown[:_LONGEST]}..." if len(shown) > _LONGEST else shown
+        shown = _SETTING.sub(_masked, shown)
         why = self.why or ".".join(map(str, self.path))
         return visible(blanked(f"{shown}: {why}" if shown else why))
 
 
+def _masked(found: re.Match[str]) -> str:
+    """A setting in a text, without its value if that is a secret."""
+    return f"{found[1]}{MASK}" if is_secret_key(found[2] or found[3]) else found[0]
+
+
+_SETTING = re.compile(r"(-{0,2}\b([\w-]+)=|--([\w-]+) )[^\s,]+")
 # Values of items longer than this are cut in reports.
 _LONGEST = 120
 

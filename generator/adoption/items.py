@@ -16,8 +16,10 @@ import yaml
 from generator.adoption.docker import variable
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, End, Ended, Found, Item, Word
-from generator.adoption.scripts import EXPORTS, commands, is_read
+from generator.adoption.scripts import EXPORTS, is_read
+from generator.adoption.shell import commands
 from generator.adoption.text import Text, variables
+from generator.adoption.variables import unread
 from generator.adoption.yaml_file import Yaml
 from generator.resources import rows
 
@@ -25,7 +27,7 @@ from generator.resources import rows
 _CONTROL = re.compile(r"if|then|elif|else|fi|while|until|do|done|esac|!|\{|\}|\(|[\w-]+\(\)|\S+\)")
 _ENTRY = re.compile(r"(?m)^[ \t]*([A-Za-z][\w-]*)[ \t]*=[ \t]*((?:.*\\\n)*.*)$")
 _SECTION = re.compile(r"(?m)^\[([A-Za-z0-9-]+)\][ \t]*$")
-_UNKNOWN = "a site file has no key for it"
+_UNKNOWN = "sparkgen does not read it"
 # Kinds of items whose words may end one by one.
 _COMMANDS = ("script", "variable", "docker")
 _REST = "the rest of a command of which the site file has a part"
@@ -81,16 +83,26 @@ def of_commands(words: Sequence[Word], here: Mapping[int, str] = {}) -> Iterator
         opening = here.get(command[0].span.line)
         first = command[3 if command[0].text == "case" else 0 :]
         said = list(dropwhile(lambda word: _CONTROL.fullmatch(word.text), first)) or command
+        # Variables before a command are only that command's.
+        said = list(dropwhile(lambda word: any(variable(word)), said)) or said
         text = " ".join(own.text for own in said)
         is_given = said[0].text in EXPORTS or opening is not None
-        own = (own.name for word in command if is_given for own in variable(word))
-        if any(map(is_read, (*own, *(word.text for word in command)))):
-            yield Item(said[0].text, text, tuple(command), "variable")
-        elif opening is None:
+        given = [word for word in command if is_given and _is_setting(word)]
+        yield from (
+            Item(v.name, v.value.text, (w,), "variable") for w in given for v in variable(w)
+        )
+        left = [word for word in command if word not in given and word.text not in EXPORTS]
+        if given and not left:
+            continue
+        if opening is None:
             kind = "call" if said[0].text in functions else "script"
             yield Item(said[0].text, text, tuple(command), kind)
         elif opening:
             yield Item(opening, text, tuple(command), "heredoc")
+
+
+def _is_setting(word: Word) -> bool:
+    return any(is_read(own.name) for own in variable(word))
 
 
 def of_lines(text: Text) -> Iterator[Item]:
@@ -135,8 +147,8 @@ class _Closing:
 
     def _left(self, item: Item) -> list[Word]:
         """The words without an end; a flag ends with its value, and `docker run` with its rest."""
-        is_ended = self._is_ended if item.kind in _COMMANDS else self._ended.has
-        ended = [is_ended(word) or self._lost.covers(word) for word in item.words]
+        is_ended = self._is_ended if item.kind in _COMMANDS else self._ended.first
+        ended = [bool(is_ended(word)) or self._lost.covers(word) for word in item.words]
         after = [*ended[1:], False]
         left = [
             word
@@ -149,12 +161,11 @@ class _Closing:
     def _is_ended(self, word: Word) -> bool:
         """Whether a word has an end; one of several lines, if not only a part of it has."""
         is_long = word.span.line != word.span.end_line
-        return self._ended.covers(word) if is_long else self._ended.has(word)
+        return self._ended.covers(word) if is_long else self._ended.first(word) is not None
 
     def _end(self, item: Item, whole: bool) -> Ended:
-        if own := next((word for word in item.words if self._origins.has(word)), None):
-            path = self._paths.get(_key(own)) or self._paths[_key(self._origins.first(own))]
-            return Ended(item, End.SITE, path)
+        if own := next(filter(None, map(self._origins.first, item.words)), None):
+            return Ended(item, End.SITE, self._paths[_key(own)])
         if item.owner and item.owner not in self._draft.serving:
             return Ended(item, End.OTHER, why=f"of {item.owner}, which is not in this file")
         return of_table(item) if whole else Ended(item, End.LOST, why=_REST)
@@ -203,13 +214,9 @@ class _Places:
             for number in range(word.span.line, word.span.end_line + 1):
                 self._lines[word.file, number].append(word)
 
-    def first(self, word: Word) -> Word:
-        """The first word that shares some text with another."""
-        return next(self._sharing(word))
-
-    def has(self, word: Word) -> bool:
-        """Whether any word does."""
-        return next(self._sharing(word), None) is not None
+    def first(self, word: Word) -> Word | None:
+        """The first word that shares some text with another, best one at the same place."""
+        return min(self._sharing(word), key=lambda own: _key(own) != _key(word), default=None)
 
     def covers(self, word: Word) -> bool:
         """Whether a word that begins no later shares some text with another."""
@@ -230,20 +237,22 @@ def of_table(item: Item) -> Ended:
     """The end of an item that no reader took."""
     if item.value == REMOVED:
         return Ended(item, End.LOST, why="the capture left out its value")
+    if item.kind == "variable":
+        return unread(item)
     for kind, what, value, end, why in _table():
-        if kind == item.kind and what.fullmatch(item.what) and value.fullmatch(item.value):
+        if kind.fullmatch(item.kind) and what.fullmatch(item.what) and value.fullmatch(item.value):
             return Ended(item, end, why=why)
     return Ended(item, End.LOST, why=_UNKNOWN)
 
 
-_Row = tuple[str, re.Pattern[str], re.Pattern[str], End, str]
+_Row = tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], End, str]
 
 
 @cache
 def _table() -> tuple[_Row, ...]:
-    """What keys mean to sparkgen: the kind of file, patterns of a key and a value, and the end."""
+    """What keys mean to sparkgen: patterns of a kind of file, a key and a value, and the end."""
     ends = {"default": End.DEFAULT, "other": End.OTHER, "lost": End.LOST}
     return tuple(
-        (kind, re.compile(what, re.DOTALL), re.compile(value, re.DOTALL), ends[end], why)
+        (re.compile(kind), re.compile(what, re.S), re.compile(value, re.S), ends[end], why)
         for kind, what, value, end, why in rows("adoption")
     )

@@ -1,20 +1,22 @@
 """What a container gets of its node's disk, and which of it a site file can contain."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from generator.adoption.draft import Draft
 from generator.adoption.found import Container, Item, Word
 from generator.records import record
-from generator.sitefile.text_types import TEXT_TYPES
+from generator.sitefile.defaults import default
+from generator.sitefile.text_types import TEXT_TYPES, texts
 
-# Mounted by sparkgen itself, or nothing that engines read files from.
+# Mounted by sparkgen itself, or by Docker in every container.
 _OF_THE_SYSTEM = re.compile(
-    r"/(dev|sys|proc|run|tmp|var/run|var/cache/sparkgen|etc/sparkgen|opt/sparkgen(?!/files/))(/.*)?"
-    r"|/etc/(nccl\.conf|localtime|timezone|hosts|resolv\.conf|passwd|group|shadow)"
+    r"/(dev|sys|proc|tmp|var/cache/sparkgen|etc/sparkgen|opt/sparkgen(?!/files/))(/.*)?"
+    r"|/etc/(nccl\.conf|hosts|resolv\.conf)"
 )
-_USUAL = re.compile(r"(~|/root|/home/[^/]+|\$(HOME|\{HOME\}))/\.cache/huggingface")
+_USUAL = re.compile(
+    r"((~|/root|/home/(?P<user>[a-z_][a-z0-9_-]*)|\$(HOME|\{HOME\}))/\.cache|/var/cache/sparkgen)/huggingface"
+)
 _CACHE = re.compile(r".*(cache|huggingface|\.triton|\.tiktoken).*", re.IGNORECASE)
 
 
@@ -60,15 +62,14 @@ def _has_extension(name: str) -> bool:
 
 def fill(draft: Draft, container: Container) -> None:
     """Write the engine's files, and report those that a site file has no place for."""
-    models = list(_texts(draft.get("model")))
-    args = [*models, *_texts(draft.get("engine", "args"))]
-    known = [*args, *_texts(draft.get("engine", "env"))]
-    homes = {v.value.text.rstrip("/") for v in container.env if v.name == "HF_HOME"}
+    models = list(texts(draft.get("model")))
+    args = [*models, *texts(draft.get("engine", "args"))]
+    known = [*args, *texts(draft.get("engine", "env"))]
     for mount in mounts(container):
+        if _is_hub(container, mount):
+            continue
         with draft.ending(Item(mount.target, mount.source, (mount.word,))):
-            if mount.target in homes or mount.target.endswith("/huggingface"):
-                _hub(draft, mount)
-            elif any(f"{model}/".startswith(f"{mount.source}/") for model in models):
+            if any(f"{model}/".startswith(f"{mount.source}/") for model in models):
                 draft.settle("model")
             elif _is_cache(mount) and not _is_named(mount, args):
                 draft.same("a cache, which sparkgen has too")
@@ -76,14 +77,35 @@ def fill(draft: Draft, container: Container) -> None:
                 _settle(draft, mount, _is_named(mount, known))
 
 
-def _hub(draft: Draft, mount: Mount) -> None:
-    """Say whether the site has the folder of models that a mount gives."""
-    if _USUAL.fullmatch(mount.source):
+def _is_hub(container: Container, mount: Mount) -> bool:
+    homes = {v.value.text.rstrip("/") for v in container.env if v.name == "HF_HOME"}
+    return mount.target in homes or mount.target.endswith("/huggingface")
+
+
+def hub(draft: Draft, container: Container) -> None:
+    """Write the hub's folder on the nodes, from its mount or, outside containers, a variable."""
+    for mount in mounts(container):
+        if _is_hub(container, mount):
+            with draft.ending(Item(mount.target, mount.source, (mount.word,))):
+                _folder(draft, mount.source, mount.word)
+    given = {v.name: v.value for v in container.env if container.image is None}
+    if word := given.get("HF_HUB_CACHE", given.get("HF_HOME")):
+        with draft.ending(Item("the folder of models", word.text, (word,))):
+            _folder(draft, word.text.rstrip("/").removesuffix("/hub"), word)
+
+
+def _folder(draft: Draft, path: str, word: Word) -> None:
+    """Write the folder of models, unless it is the user's own."""
+    found = _USUAL.fullmatch(path)
+    user = draft.get("defaults", "user") or default("user")
+    if found and found["user"] in (None, user):
         draft.same("sparkgen's own folder of models")
-    elif draft.get("model", "cache") == mount.source:
-        draft.settle("model", "cache")
+    elif found and not draft.get("defaults", "user"):
+        draft.put(("defaults", "user"), found["user"], word)
+    elif TEXT_TYPES["path"].fits(path):
+        draft.put(("model", "cache"), path, word)
     else:
-        draft.lose("the folder of models: write its whole path as 'model.cache'", mount.word)
+        draft.lose("the folder of models: write its whole path as 'model.cache'", word)
 
 
 def _is_cache(mount: Mount) -> bool:
@@ -91,8 +113,8 @@ def _is_cache(mount: Mount) -> bool:
     return bool(_CACHE.fullmatch(mount.target)) and not (is_of_the_system or _is_file(mount))
 
 
-def _is_named(mount: Mount, texts: Sequence[str]) -> bool:
-    return any(mount.holds(part) for text in texts for part in re.split(r"[:,;= ]", text))
+def _is_named(mount: Mount, known: Sequence[str]) -> bool:
+    return any(mount.holds(part) for text in known for part in re.split(r"[:,;= ]", text))
 
 
 def _is_file(mount: Mount) -> bool:
@@ -102,11 +124,11 @@ def _is_file(mount: Mount) -> bool:
 def _settle(draft: Draft, mount: Mount, is_named: bool) -> None:
     """Write one mount among the engine's files, or say why not."""
     if _OF_THE_SYSTEM.fullmatch(mount.target):
-        draft.same("sparkgen mounts it, or the engine does not need it")
+        draft.same("sparkgen mounts it, or every container has it")
+    elif not all(TEXT_TYPES["path"].fits(path) for path in (mount.source, mount.target)):
+        draft.lose("its whole path is not stated: see 'engine.files' and 'model'", mount.word)
     elif not (is_named or _is_file(mount)):
         draft.lose("no setting names it: write it under 'engine.files' if it is needed", mount.word)
-    elif not all(TEXT_TYPES["path"].fits(path) for path in (mount.source, mount.target)):
-        draft.lose("write it under 'engine.files' by its whole path", mount.word)
     else:
         path = ("engine", "files", len(draft.get("engine", "files") or []))
         draft.put((*path, "path"), mount.source, mount.word)
@@ -124,16 +146,5 @@ def _mount(word: Word) -> Mount | None:
     else:
         source, _, rest = text.partition(":")
         target = rest.partition(":")[0]
-    is_path = source.startswith(("/", ".", "~", "$", "__"))
+    is_path = source.startswith(("/", ".", "~", "$", "%", "__"))
     return Mount(source.rstrip("/"), target.rstrip("/"), word) if is_path and target else None
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)

@@ -1,10 +1,7 @@
 """A KV cache on the nodes' disks, from the engine's settings for it."""
 
-from collections.abc import Sequence
-
 from generator.adoption.command import Command
 from generator.adoption.draft import Draft
-from generator.adoption.found import Word
 from generator.adoption.mounts import outside
 from generator.engines import ENGINES
 from generator.settings.flags import EngineSettings
@@ -25,7 +22,8 @@ def fill(draft: Draft, command: Command | None) -> None:
         return
     if not TEXT_TYPES["path"].fits(path := outside(command.container, stated.path)):
         return
-    place = _place(draft, stated.flags)
+    places = (draft.origins.get(("engine", "args", flag)) for flag in stated.flags)
+    place = next(filter(None, places), None)
     draft.put(("model", "kv_offload", "path"), path, place)
     guess = "" if stated.gib else "how much of the disk the KV cache may take"
     draft.put(("model", "kv_offload", "gib"), stated.gib or _GUESSED_GIB, place, guess)
@@ -38,9 +36,3 @@ def fill(draft: Draft, command: Command | None) -> None:
     for name in [*(draft.get("engine", "env") or {})]:
         if name.startswith(stated.prefix):
             draft.drop("engine", "env", name)
-
-
-def _place(draft: Draft, flags: Sequence[str]) -> Word | None:
-    """The place of the first of the flags."""
-    places = (draft.origins.get(("engine", "args", flag)) for flag in flags)
-    return next((place for place in places if place), None)

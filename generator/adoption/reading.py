@@ -199,13 +199,6 @@ class _Reader:
 
     def _structured(self, one: Input, text: Text) -> bool:
         """Whether it is JSON or YAML of a known kind."""
-        if (entries := inventory.nodes_info(text.text)) is not None:
-            for number, node in enumerate(inventory.nodes(text, entries), start=1):
-                self._add(f"spark{number}", node)
-            self._losses += inventory.losses(text, entries)
-            document = source.read(one.name, text.text.encode())
-            self._items += items.of_yaml(Yaml(text, document), "cluster")
-            return True
         if keyfiles.is_keyfile(text.text):
             self._items += items.of_entries(text, "keyfile")
             return self._network(one, keyfiles.interfaces(text))
@@ -216,7 +209,12 @@ class _Reader:
             _refuse_broken(one.name, document)
             return False
         file = Yaml(text, document)
-        if netplan.is_netplan(file):
+        if inventory.is_inventory(file):
+            for number, node in enumerate(inventory.nodes(file), start=1):
+                self._add(f"spark{number}", node)
+            self._losses += inventory.losses(file)
+            self._items += items.of_yaml(file, "cluster")
+        elif netplan.is_netplan(file):
             given = _few(netplan.interfaces(file), "interfaces")
             own = tuple(netplan.merged((one,) for one in given).values())
             node = FoundNode(interfaces=own, gateway=netplan.gateway(file))
@@ -340,7 +338,10 @@ class _Reader:
             first = replace(one, name="spark1")
             is_read = self._network(first, netplan.merged((i,) for i in own).values())
         found = _few(docker.containers(text, words), _CONTAINERS)
-        found = found or _few(scripts.serving(words), _CONTAINERS)
+        if not any(find(container, {}) for container in found):
+            served = _few(scripts.serving(words, found), _CONTAINERS)
+            started = {container.name for container in served}
+            found = (*served, *(one for one in found if one.name not in started))
         settings = () if found else tuple(scripts.exports(words))
         if settings and any(v.name.startswith("NCCL_") for v in settings):
             found = (Container("settings", env=settings),)

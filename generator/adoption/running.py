@@ -12,6 +12,11 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.hardware import FABRIC_HALVES
 from generator.records import record, replace
 
+_SPLITS = (
+    ("tensor-parallel-size", "tp-size", "tensor_parallel_size"),
+    ("pipeline-parallel-size", "pp-size", "pipeline_parallel_size"),
+    ("data-parallel-size", "dp-size"),
+)
 _ADDRESS = re.compile(r"(?<![\d.])\d+\.\d+\.\d+\.\d+(?![\d.])")
 
 
@@ -46,16 +51,20 @@ def size(command: Command | None) -> int:
     if nodes := command.entry("nnodes"):
         return int(nodes.value) if str(nodes.value).isdecimal() else 1
     product = 1
-    for names in (
-        ("tensor-parallel-size", "tp-size", "tensor_parallel_size"),
-        ("pipeline-parallel-size", "pp-size", "pipeline_parallel_size"),
-        ("data-parallel-size", "dp-size"),
-    ):
+    for names in _SPLITS:
         entry = command.entry(*names)
         product *= int(entry.value) if entry and str(entry.value).isdecimal() else 1
     if rpc := command.entry("rpc"):
         product = max(product, 1 + len(str(rpc.value).split(",")))
     return min(product, 244)
+
+
+def is_sized(command: Command | None) -> bool:
+    """Whether a command says for how many nodes it is."""
+    if command is None or any("$" in word.text for word in command.rest):
+        return False
+    stated = (command.entry(*names) for names in (("nnodes",), *_SPLITS))
+    return all(str(entry.value).isdecimal() for entry in stated if entry)
 
 
 def engines(nodes: Sequence[FoundNode]) -> list[Engine]:

@@ -8,7 +8,7 @@ from functools import cache
 from generator.adoption.command import find
 from generator.adoption.docker import variable
 from generator.adoption.found import Container, Interface, Variable, Word
-from generator.adoption.shell import expand
+from generator.adoption.shell import commands, expand
 from generator.adoption.text import NAME, Text
 from generator.catalogs.commands import starters, variables
 from generator.records import replace
@@ -40,8 +40,8 @@ _MTU = re.compile(
 )
 
 
-def serving(words: Sequence[Word]) -> Iterator[Container]:
-    """The commands of a script that serve, with what it exports to them."""
+def serving(words: Sequence[Word], inside: Sequence[Container] = ()) -> Iterator[Container]:
+    """The commands of a script that serve, also `inside` containers, with what it exports."""
     exported: list[Variable] = []
     options: dict[str, Word] = {}
     for command in commands(words):
@@ -53,8 +53,17 @@ def serving(words: Sequence[Word]) -> Iterator[Container]:
         elif _may_serve(command):
             env = (*exported, *own)
             found = Container("command", _image(command), tuple(command), env, options)
+            around = next((one for one in inside if _is_inside(command, one)), None)
+            if around:
+                found = replace(around, words=tuple(command), env=(*around.env, *own))
             if find(found, {}):
                 yield found
+
+
+def _is_inside(command: Sequence[Word], container: Container) -> bool:
+    """Whether a command runs another one in a container."""
+    texts = [word.text for word in command]
+    return "exec" in texts[:3] and bool(container.name) and container.name in texts[:8]
 
 
 def _activated(command: Sequence[Word]) -> Word | None:
@@ -141,19 +150,6 @@ def _found(text: Text, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         if len(line) < _MAX_LINE:
             yield from pattern.finditer(text.text, start, start + len(line))
         start += len(line) + 1
-
-
-def commands(words: Sequence[Word]) -> Iterator[list[Word]]:
-    """The commands of a script, without what ends each."""
-    command: list[Word] = []
-    for word in words:
-        if not word.breaks:
-            command.append(word)
-        elif command:
-            yield command
-            command = []
-    if command:
-        yield command
 
 
 def _may_serve(command: Sequence[Word]) -> bool:

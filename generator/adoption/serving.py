@@ -11,7 +11,8 @@ from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, Container, End, Ended, Item, Word
 from generator.adoption.items import of_table, options
 from generator.adoption.limits import limits
-from generator.adoption.mounts import outside
+from generator.adoption.mounts import hub, outside
+from generator.adoption.text import is_open
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.versions import release
@@ -28,7 +29,6 @@ from generator.sitefile.text_types import TEXT_TYPES
 
 _SNAPSHOT = re.compile(r".*/models--([^/]+?)--([^/]+)/snapshots/([0-9a-f]{40})/?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
-_PATH = r"(/[A-Za-z0-9_@+][A-Za-z0-9._@+-]*)+"
 
 
 def fill(draft: Draft, command: Command | None) -> None:
@@ -70,7 +70,7 @@ def fill(draft: Draft, command: Command | None) -> None:
         draft.put(("engine", "port"), int(published.text), published)
     _published_at(draft, command)
     _meeting_ports(draft, command)
-    cache(draft, container)
+    hub(draft, container)
     limits(draft, container)
     _share(draft, command)
 
@@ -81,7 +81,7 @@ def _published_at(draft: Draft, command: Command) -> None:
     word = options.get("p", options.get("publish"))
     found = re.match(r"([0-9.]+|localhost):[0-9]+:", word.text) if word else None
     if word and found and draft.get("engine", "bind") == "all" and found[1] != "0.0.0.0":
-        draft.drop("engine", "bind")
+        draft.drop("engine", "bind", why="Docker publishes the port at one address")
         if found[1] in ("127.0.0.1", "localhost"):
             draft.put(("engine", "bind"), "local", word)
         else:
@@ -94,7 +94,7 @@ def _meeting_ports(draft: Draft, command: Command) -> None:
     for flag, name in (("dist-init-addr", "dist_init"), ("rpc", "rpc")):
         entry = command.entry(flag)
         found = re.fullmatch(r"[0-9.]+:([0-9]+)(,.*)?", entry.place.text) if entry else None
-        if entry and found and not _is_default_port(name, found[1]):
+        if entry and found and not _is_usual(f"engine.ports.{name}", found[1]):
             draft.put(("engine", "ports", name), int(found[1]), entry.place)
 
 
@@ -102,22 +102,24 @@ def compare(draft: Draft, head: Command, command: Command) -> None:
     """Record what becomes of the command of another rank, which has to say the same."""
     known = {entry.name: entry.value for entry in head.entries}
     owned = _owned(command.engine)
-    for entry in command.entries if command is not head else ():
-        with draft.ending(entry.item):
-            if known.get(entry.name) == entry.value:
-                draft.same("as on the head")
-            elif _key(owned, command.engine, entry.name) in ("", "engine.bind", "engine.port"):
-                draft.same("sparkgen sets it for each node")
-            else:
-                draft.lose("the head says otherwise, and all ranks have one value", entry.place)
-    draft.ended += [of_table(item) for item in command.outside if command is not head]
     theirs = {word.text for word in _words(head)}
-    for word in _words(command) if command is not head else ():
-        with draft.ending(Item(word.text, word.text, (word,))):
-            if word.text in theirs:
-                draft.same("as on the head")
-            else:
-                draft.lose("the head says otherwise, and all ranks have one value", word)
+    same, own = "as on the head", "sparkgen sets it for each node"
+    if command is head:
+        return
+    for entry in command.entries:
+        is_own = _key(owned, command.engine, entry.name) in ("", "engine.bind", "engine.port")
+        why = same if known.get(entry.name) == entry.value else own if is_own else ""
+        draft.ended.append(_as_on_head(entry.item, why))
+    draft.ended += map(of_table, command.outside)
+    for word in _words(command):
+        why = same if word.text in theirs else ""
+        draft.ended.append(_as_on_head(Item(word.text, word.text, (word,)), why))
+
+
+def _as_on_head(item: Item, why: str) -> Ended:
+    """The end of what another rank says; `why` it has the same effect, if it has."""
+    otherwise = "the head says otherwise, and all ranks have one value"
+    return Ended(item, End.DEFAULT if why else End.LOST, why=why or otherwise)
 
 
 def _words(command: Command) -> list[Word]:
@@ -146,18 +148,20 @@ def unknown(draft: Draft, container: Container) -> None:
         draft.comments[("engine", "name")] = f"TODO: {why}"
         draft.put(("engine", "image"), image.text, image)
     named = [word for word in container.words if _HUB_ID.fullmatch(word.text)]
-    if named:
+    for word in named[:1]:
         draft.drop("model", "name")
         draft.todo.pop(("model", "name"))
-        draft.put(("model", "source"), named[0].text, named[0])
+        with draft.ending(Item("model", word.text, (word,))):
+            draft.put(("model", "source"), word.text, word)
     for flag, word in pairwise(container.words):
         if flag.text == "--port" and word.text.isdecimal():
-            draft.put(("engine", "port"), int(word.text), word)
+            with draft.ending(Item("--port", word.text, (flag, word))):
+                draft.put(("engine", "port"), int(word.text), word)
     draft.guessed |= {("model",), ("engine", "image"), ("engine", "port")}
-    known = {*draft.origins.values()}
+    known = {*draft.origins.values(), *(w for one in draft.ended for w in one.item.words)}
     words = [word for word in container.words if word not in known and not word.breaks]
     said = [*options(Item("", "", container.words), words)]
-    said += [Item(v.name, v.value.text, (v.value,)) for v in container.env]
+    said += [Item(v.name, v.value.text, (v.value,)) for v in container.env if v.value not in known]
     why = "of an engine that sparkgen does not know"
     draft.ended += [Ended(item, End.LOST, why=why) for item in said]
 
@@ -324,11 +328,6 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
         _owned_flag(draft, command, entry, key)
 
 
-def is_open(text: str) -> bool:
-    """Whether a shell, or the user of a template, has to complete a text."""
-    return bool(re.search(r"\$|^\{\w+\}$|^<[^<>]+>$|^__[A-Z_]+__$", text))
-
-
 def _is_of_the_image(container: Container, entry: Entry) -> bool:
     """Whether a file may be there that no release has: in an unknown image."""
     image = container.image
@@ -408,9 +407,11 @@ _KEY = (
 
 
 def _is_usual(key: str, value: str) -> bool:
-    """Whether a value is sparkgen's default."""
-    name = key.rpartition(".")[2]
-    return key.startswith("engine.ports.") and _is_default_port(name, value)
+    """Whether a value is sparkgen's default of a port."""
+    try:
+        return key.startswith("engine.ports.") and str(default(key)) == value
+    except KeyError:
+        return False
 
 
 def _left(draft: Draft, place: Word) -> None:
@@ -422,18 +423,9 @@ def _left(draft: Draft, place: Word) -> None:
         draft.lose("it is no number of MiB", place)
 
 
-def _is_default_port(name: str, value: str) -> bool:
-    try:
-        return str(default(f"engine.ports.{name}")) == value
-    except KeyError:
-        return False
-
-
 def _argument(value: Any) -> Any:
     if isinstance(value, list):
         return [_argument(item) for item in value]
-    if isinstance(value, bool | dict):
-        return value
     return Plain(str(value)) if isinstance(value, str) else value
 
 
@@ -495,20 +487,3 @@ _OWN: Mapping[str, Callable[[Draft, Command, Entry], None]] = {
     "model.served_name": _served_names,
     "model.speculative": _speculative,
 }
-
-
-def cache(draft: Draft, container: Container) -> None:
-    """Write the hub's folder on the nodes, from its mount or from a variable."""
-    path, place = "", None
-    for mount in container.mounts:
-        source, _, rest = mount.text.partition(":")
-        if rest.partition(":")[0].rstrip("/").endswith("huggingface"):
-            path, place = source, mount
-    for variable in container.env:
-        if variable.name == "HF_HUB_CACHE" and not container.mounts:
-            path, place = variable.value.text.removesuffix("/hub"), variable.value
-    if found := re.fullmatch(r"/home/([a-z_][a-z0-9_-]*)/\.cache/huggingface/?", path):
-        if not draft.get("defaults", "user") and found[1] != default("user"):
-            draft.put(("defaults", "user"), found[1], place)
-    elif re.fullmatch(_PATH, path) and path != "/root/.cache/huggingface":
-        draft.put(("model", "cache"), path, place)

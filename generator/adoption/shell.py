@@ -1,7 +1,8 @@
 """The words of shell text, as far as they are certain without running it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 
 from generator.adoption.found import Word
 from generator.adoption.text import NAME, Text
@@ -11,6 +12,7 @@ _ASSIGNED = re.compile(rf"{NAME}(\+?)=(.*)", re.DOTALL)
 _ARRAY = re.compile(rf"{NAME}\+?=\(")
 _ELEMENTS = re.compile(rf'"?\$\{{{NAME}\[[@*]\]\}}"?')
 _PARAMETER = re.compile(rf"(?:{NAME}|[1-9])(?:(:?[-+?=])(.*))?", re.DOTALL)
+_DEFAULTED = re.compile(rf"\$\{{{NAME}:?=([^{{}}]*)\}}")
 _MAX_EXPANSION = 4000
 _MAX_DEPTH = 8
 _MAX_VALUE = 8000
@@ -26,6 +28,13 @@ def shell_words(
     A variable that is not set stays as written. Unless `by_line`, a newline is a space.
     """
     return _Shell(text, end, variables, by_line).words(start)
+
+
+def commands(words: Iterable[Word]) -> Iterator[list[Word]]:
+    """The commands of a script, without what ends each."""
+    for breaks, own in groupby(words, key=lambda word: word.breaks):
+        if not breaks:
+            yield list(own)
 
 
 def array_words(text: Text) -> Iterator[Word]:
@@ -92,9 +101,13 @@ class _Shell:
             # An array may be made of itself, once more each time.
             yield from self.arrays[elements[1]][:_MAX_ELEMENTS]
             return
+        for name, default in _DEFAULTED.findall(raw):
+            if name not in self._known:
+                self._assign(name, False, expand(default, self._known))
         if found := _ASSIGNED.fullmatch(value):
             self._assign(found[1], bool(found[2]), found[3])
-        if raw.startswith("$") and value != raw and not re.search("[\"']", raw):
+        is_output = "$(" in value or "`" in value
+        if raw.startswith("$") and value != raw and not (is_output or re.search("[\"']", raw)):
             # An expansion outside quotes is split into words.
             yield from (self._text.word(text, at, after) for text in value.split())
         elif value or not raw.startswith("$"):

@@ -43,6 +43,11 @@ class Text:
         return line, offset - self._starts[line]
 
 
+def is_open(text: str) -> bool:
+    """Whether a shell, or the user of a template, has to complete a text."""
+    return bool(re.search(r"\$|^\{\w+\}$|^<[^<>]+>$|^__[A-Z_]+__$", text))
+
+
 def variables(text: Text) -> Iterator[Variable]:
     """The entries of a file of NAME=VALUE lines."""
     offset = 0

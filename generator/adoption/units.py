@@ -1,7 +1,7 @@
 """Units of systemd and Quadlet: the containers that they start, and the files that they name."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from generator.adoption.docker import variable
 from generator.adoption.found import Container, Variable, Word
@@ -10,7 +10,6 @@ from generator.adoption.shell import shell_words
 from generator.adoption.text import Text
 from generator.records import replace
 
-_EXEC = re.compile(r"(?m)^ExecStart=[-@:+!]*((?:.*\\\n)*.*)$")
 _UNIT = re.compile(r"(?m)^\[(Service|Container)\][ \t]*$")
 # Quadlet's keys, and podman's options for them.
 _OPTIONS = {
@@ -29,25 +28,22 @@ def is_unit(text: str) -> bool:
 
 def environment(text: Text) -> Iterator[Variable]:
     """The variables that a unit sets."""
-    for found in re.finditer(r"(?m)^Environment=((?:.*\\\n)*.*)$", text.text):
-        for word in shell_words(text, *found.span(1), {}):
-            yield from variable(word)
+    for word in _words(text, "Environment"):
+        yield from variable(word)
 
 
 def named(text: Text) -> Iterator[tuple[str, Word]]:
     """The files that a unit starts or gives to a program that it starts: Compose, a script."""
-    for found in _EXEC.finditer(text.text):
-        for word in shell_words(text, *found.span(1), {}):
-            if re.fullmatch(
-                r".*/[\w.@-]+\.(ya?ml|sh|py)|.*/[\w.@-]*(start|serve|run)[\w.@-]*", word.text
-            ):
-                yield word.text, word
+    file = r"[-@:+!]*(.*/[\w.@-]+\.(?:ya?ml|sh|py)|.*/[\w.@-]*(?:start|serve|run)[\w.@-]*)"
+    for word in _words(text, "ExecStart"):
+        if found := re.fullmatch(file, word.text):
+            yield found[1], word
 
 
 def start(text: Text) -> Word | None:
     """What a unit starts."""
-    found = _EXEC.search(text.text)
-    return text.word(found[1].partition("\n")[0], found.start(), found.end()) if found else None
+    found = re.search(r"(?m)^ExecStart=.*", text.text)
+    return text.word(found[0], *found.span()) if found else None
 
 
 def quadlet(text: Text) -> Iterator[Container]:
@@ -61,12 +57,7 @@ def quadlet(text: Text) -> Iterator[Container]:
         return
     env = tuple(environment(text))
     known = {own.name: own.value.text for own in env}
-    words = [
-        word
-        for key in ("Entrypoint", "Exec")
-        for entry in entries.get(key, ())
-        for word in shell_words(text, *_span(text, entry), known, by_line=False)
-    ]
+    words = [*_words(text, "Entrypoint", known), *_words(text, "Exec", known)]
     options = {name: entries[key][0] for key, name in _OPTIONS.items() if key in entries}
     container = Container(
         options["name"].text if "name" in options else "container",
@@ -81,6 +72,10 @@ def quadlet(text: Text) -> Iterator[Container]:
     yield replace(container, items=tuple(items))
 
 
-def _span(text: Text, word: Word) -> tuple[int, int]:
-    span = word.span
-    return text.offset(span.line, span.column), text.offset(span.end_line, span.end_column)
+def _words(text: Text, key: str, known: Mapping[str, str] = {}) -> Iterator[Word]:
+    """The words of all values of a key."""
+    for item in of_entries(text, "unit"):
+        if item.what.endswith(f".{key}"):
+            span = item.place.span
+            start, end = (span.line, span.column), (span.end_line, span.end_column)
+            yield from shell_words(text, text.offset(*start), text.offset(*end), known, False)

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from generator.adoption import serving
 from generator.adoption.cables import Cabling
 from generator.adoption.command import Command
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, End, Ended, Item, Variable
+from generator.adoption.text import is_open
 from generator.catalogs.commands import version_variables
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.vocabularies import VARIABLE
@@ -48,9 +48,12 @@ def write(
     """
     secrets = _secrets(draft, head)
     order = [wired.node.name for wired in cabling.nodes]
+    done = {word for one in draft.ended for word in one.item.words}
     kept: dict[str, dict[str, Variable]] = {name: {} for name in order}
     for node in order:
         for variable in variables.get(node, ()):
+            if variable.value in done:
+                continue
             if end := _end(variable, cabling, secrets):
                 draft.ended.append(end)
             else:
@@ -85,11 +88,26 @@ def _end(variable: Variable, cabling: Cabling, secrets: Collection[str]) -> Ende
         return Ended(item, End.LOST, why=why)
     if _OWN_ADDRESS.fullmatch(name) or name in _set_anyway():
         return Ended(item, End.DEFAULT, why="sparkgen sets it for each node")
-    if serving.is_open(text):
+    if is_open(text):
         return Ended(item, End.LOST, why="only the shell knows its value")
     if not _is_derived(name, text, cabling):
         return None
+    if cabling.is_open:
+        return Ended(item, End.LOST, why=f"{_DERIVED}, which nothing states")
     return Ended(item, End.DEFAULT, why=_ALONE if cabling.is_alone else _DERIVED)
+
+
+def unread(item: Item) -> Ended:
+    """The end of a variable that no engine of the site gets."""
+    name = item.what
+    why = "engines may read it: see 'engine.env'"
+    if _INTERFACES.fullmatch(name) or name in ("NCCL_IB_HCA", *_USUAL, *dict(environment.ORIGINS)):
+        why = _DERIVED
+    elif _OWN_ADDRESS.fullmatch(name) or name in _set_anyway():
+        why = "sparkgen sets it for each node"
+    elif _SECRET.search(name):
+        why = "a key: see 'engine.secrets'"
+    return Ended(item, End.LOST, why=why)
 
 
 def _set_anyway() -> set[str]:
@@ -99,7 +117,7 @@ def _set_anyway() -> set[str]:
         for traits in ENGINE_TRAITS.values()
         for name in (*traits.caches, traits.address_variable, *traits.replaced_variables)
     )
-    return {VARIABLE, *environment.CACHES, *of_engines}
+    return {VARIABLE, *environment.CACHES, *of_engines} - {""}
 
 
 def _is_derived(name: str, text: str, cabling: Cabling) -> bool:
@@ -122,7 +140,7 @@ def _names_interfaces(text: str, cabling: Cabling) -> bool:
     cabled = {Half(p, h).interface for w in cabling.nodes for p, h in w.halves}
     cabled |= {Half(p, 0).interface for (_, p), _ in cabling.cables} if not cabled else set()
     others = {i.name for w in cabling.nodes for i in w.node.interfaces} - {*FABRIC_HALVES}
-    known = cabled | others | {"enP7s7"} | {_device(name) for name in cabled}
+    known = cabled | others | {"enP7s7"} | {FABRIC_HALVES[name].hca for name in cabled}
     return bool(parts) and all(part.partition(":")[0] in known for part in parts)
 
 
@@ -142,10 +160,6 @@ def _devices_in(text: str) -> set[str]:
 
 def _cabled(cabling: Cabling) -> set[int]:
     return {p for w in cabling.nodes for p in w.ports} or {p for (_, p), _ in cabling.cables}
-
-
-def _device(interface: str) -> str:
-    return FABRIC_HALVES[interface].hca if interface in FABRIC_HALVES else ""
 
 
 def _secrets(draft: Draft, command: Command | None) -> set[str]:

@@ -97,7 +97,7 @@ def _report(adopted: Adoption, file: Path | None, quiet: bool) -> None:
     tell(adopted.reading, adopted.findings, strict=False)
     if quiet:
         return
-    for guess in adopted.guesses:
+    for guess in adopted.draft.guesses:
         click.echo(f"guessed: {visible(guess)}", err=True)
     for line in not_held(adopted.ended):
         click.echo(f"not in it: {visible(line)}", err=True)
@@ -128,7 +128,7 @@ def _data(adopted: Adoption, file: Path | None) -> dict[str, Any]:
     return {
         "file": str(file) if file else None,
         "text": adopted.text,
-        "guesses": list(adopted.guesses),
+        "guesses": list(adopted.draft.guesses),
         "losses": losses,
         "items": items,
     }

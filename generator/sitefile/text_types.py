@@ -238,7 +238,7 @@ def argument_fault(value: object) -> str:
 
 def setting_fault(value: object) -> str:
     """Why a value can't be part of JSON in printable ASCII, or nothing."""
-    valid = all(ARGUMENT_TEXT.fits(text) for text in _texts(value))
+    valid = all(ARGUMENT_TEXT.fits(text) for text in texts(value))
     return "" if valid else f"must be {ARGUMENT_TEXT.wanted}"
 
 
@@ -253,13 +253,13 @@ def fault(name: str, value: object) -> str:
     return own(value) if own else text_fault(name, value)
 
 
-def _texts(value: object) -> Iterator[str]:
+def texts(value: object) -> Iterator[str]:
     """All text in a value, including keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for pair in value.items():
-            yield from (text for part in pair for text in _texts(part))
+            yield from (text for part in pair for text in texts(part))
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from texts(item)
