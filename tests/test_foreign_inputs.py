@@ -95,8 +95,8 @@ def test_published_input(case: dict[str, Any]) -> None:
     audit(result)
 
 
-def test_inputs_are_sixty() -> None:
-    assert len({case["source"] for case in INPUTS}) >= 60
+def test_inputs_are_ninety() -> None:
+    assert len({case["source"] for case in INPUTS}) >= 90
 
 
 ODD = ["", "$X", "${Y:-z}", "\n", "\r", "\u2028", "---", "# ", "{a: 1}", "services:", "'", '"', "é"]

@@ -359,8 +359,10 @@ def _variables(node: FoundNode, command: Command | None) -> list[Variable]:
     merged = {variable.name: variable for variable in node.settings}
     for container in node.containers:
         is_loose = not (container.words or container.image)
-        if command is None or container.words == command.container.words or is_loose:
-            merged |= {variable.name: variable for variable in container.env}
+        is_own = command is not None and container.words == command.container.words
+        if command is None or is_own or is_loose:
+            env = command.container.env if command and is_own else container.env
+            merged |= {variable.name: variable for variable in env}
     # Without a known command that serves a model, only NCCL's variables concern the cluster.
     kept = (v for v in merged.values() if command or v.name.startswith("NCCL_"))
     return list(kept)
@@ -373,7 +375,7 @@ def _control(
     values = {variable.name: variable.value.text for variable in variables}
     for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "MN_IF_NAME", "TP_SOCKET_IFNAME"):
         first = values.get(name, "").lstrip("=").partition(",")[0]
-        if first and not first.startswith("^"):
+        if first and first[0] not in "^$":
             return first, "fabric" if first.startswith(("enp1s0", "enP2p1s0")) else "management"
     addresses = {w.text.partition("/")[0]: i.name for i in head.interfaces for w in i.addresses}
     entry = command.entry("master-addr", "dist-init-addr") if command else None

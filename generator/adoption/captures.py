@@ -130,22 +130,17 @@ class _Reader:
         return tuple(merged.values())
 
     def _containers(self) -> Iterator[Container]:
-        served = list(self._served())
+        texts = [self._text_of(path) for path in self._under("processes/")]
+        # The command lines of processes that serve.
+        served = [[word for label, word in _records(own) if label == "arg"] for own in texts]
         contained = [_container(self._text_of(path), served) for path in self._under("containers/")]
         yield from contained
         if not any(map(serves, contained)):
-            yield from (_process(self._text_of(path)) for path in self._under("processes/"))
+            yield from map(_process, texts)
         for path in self._under("files/etc/systemd/system/"):
             text = self._text_of(path)
             words = list(shell_words(text, 0, len(text.text), {}))
             yield from docker.containers(text, words)
-
-    def _served(self) -> Iterator[list[Word]]:
-        """The command lines of processes that serve."""
-        for path in self._under("processes/"):
-            text = self._text_of(path)
-            words = [word for label, word in _records(text) if label == "arg"]
-            yield words
 
     def _programs(self) -> Iterator[tuple[str, str]]:
         for path in self._under("processes/"):

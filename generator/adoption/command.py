@@ -6,6 +6,7 @@ from itertools import dropwhile, pairwise
 from typing import Any
 
 from generator import catalogs
+from generator.adoption.docker import EXPORTS, passed, variable
 from generator.adoption.found import Container, Item, Word
 from generator.adoption.shell import commands, shell_words
 from generator.adoption.text import Text
@@ -39,8 +40,10 @@ class Entry:
     @property
     def item(self) -> Item:
         """The flag and its value, as an item of its file."""
-        value = "" if self.value is True else str(self.value)
-        return Item(f"--{self.name}", value, self.words or (self.place,))
+        name, _, value = self.words[0].text.partition("=") if self.words else (self.name, "", "")
+        return Item(
+            name, value or " ".join(w.text for w in self.words[1:]), self.words or (self.place,)
+        )
 
 
 @record
@@ -130,8 +133,12 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
         if served := starting.served(program, texts[at + 1] if at + 1 < len(texts) else ""):
             engine, taken = served
             own = _until_break(words[at + taken :])
-            found = _command(engine, container, own, ray, programs)
-            outside = tuple(_outside(words, at, at + taken + len(own)))
+            given = list(_given(words[:at]))
+            env = (*container.env, *(passed(word) for word in given))
+            found = _command(engine, replace(container, env=env), own, ray, programs)
+            rest = [word for word in words if word not in given]
+            begin = at - len(words) + len(rest)
+            outside = tuple(_outside(rest, begin, begin + taken + len(own)))
             return replace(found, outside=outside, program=tuple(words[at : at + taken]))
         if worked_for := starting.worked_for(program):
             return Command(worked_for, container, "", is_worker=True, outside=whole)
@@ -157,6 +164,14 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
         is_worker = "--head" not in texts
         return Command(engine, container, version, None, (), True, is_worker, outside=whole)
     return None
+
+
+def _given(words: Sequence[Word]) -> Iterator[Word]:
+    """The words that give variables to the command that comes next in the same shell."""
+    for own in commands(words):
+        is_last = own[-1] is words[-1]
+        if own[0].text in EXPORTS or is_last:
+            yield from (word for word in own if any(variable(word)))
 
 
 def is_server(container: Container) -> bool:
@@ -231,7 +246,8 @@ def _command(
             at += len(taken)
         entry = _entry(known, name, taken, word)
         entries.append(replace(entry, words=(word, *taken)))
-    model = positional.pop(0) if positional and not positional[0].text.startswith("-") else None
+    is_model = bool(positional) and not ENGINE_TRAITS[engine].reads_gguf
+    model = positional.pop(0) if is_model and positional[0].text[:1] != "-" else None
     headless = any(entry.name == "headless" for entry in entries)
     rest = tuple(positional)
     return Command(engine, container, version, model, tuple(entries), ray, headless, rest)
@@ -263,7 +279,7 @@ def _taken(known: FlagCatalog | None, name: str, rest: Sequence[Word]) -> list[W
         return following
     if found and found.flag.many.isdecimal():
         return list(rest[: int(found.flag.many)])
-    if found and not found.flag.optional:
+    if found and not found.flag.optional and (following or not found.flag.choices):
         return list(rest[:1])
     # For an unknown flag, several numbers are a list.
     are_figures = found is None and all(word.text.isdecimal() for word in following)

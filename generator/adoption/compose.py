@@ -19,6 +19,7 @@ _OPTIONS = {
     "ipc": "ipc",
     "shm_size": "shm-size",
     "mem_limit": "memory",
+    "deploy.resources.limits.memory": "memory",
     "cpuset": "cpuset-cpus",
     "pid": "pid",
     "user": "user",
@@ -39,7 +40,7 @@ def containers(file: Yaml, known: Mapping[str, str]) -> Iterator[Container]:
         options = {
             option: word
             for key, option in _OPTIONS.items()
-            if (word := file.word(file.get(node, key), known))
+            if (word := file.word(file.get(node, *key.split(".")), known))
         }
         if port := file.word(file.get(node, "ports", 0), known):
             options["publish"] = port

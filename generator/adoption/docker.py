@@ -23,6 +23,7 @@ _IS_OPTIONS = re.compile(
 )
 # What images set for what they contain.
 OF_IMAGES = re.compile(r"(LD_LIBRARY_PATH|TORCH_CUDA_ARCH_LIST|(PYTHON(?!HASHSEED)|UV_)\w*)=.*")
+EXPORTS = ("export", "declare")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 
@@ -33,6 +34,8 @@ def containers(text: Text, words: Sequence[Word]) -> Iterator[Container]:
             start = text.offset(word.span.line, word.span.column) + 1
             end = text.offset(word.span.end_line, word.span.end_column) - 1
             yield from containers(text, list(shell_words(text, start, end, {})))
+        if word.text.endswith("run_cluster.sh"):
+            yield from _under_ray(words[number + 1 :])
         if word.text == "run" and _is_client(words[max(number - 2, 0) : number]):
             yield _container(words[number + 1 :])
 
@@ -43,6 +46,18 @@ def _is_client(words: Sequence[Word]) -> bool:
     if texts[-1:] == ["container"]:
         texts.pop()
     return texts[-1:] != [] and texts[-1] in ("docker", "podman", "nerdctl")
+
+
+def _under_ray(words: Sequence[Word]) -> Iterator[Container]:
+    """What vLLM's run_cluster.sh starts from an image, an address, a role, a folder and options."""
+    given = list(takewhile(lambda word: not word.breaks, words))
+    if len(given) > 3:
+        image, address, role, cache, *options = given
+        mount = (replace_text(cache, t) for t in ("-v", f"{cache.text}:/root/.cache/huggingface"))
+        start = (replace_text(role, text) for text in ("ray", "start", role.text))
+        found = _container([*options, *mount, image, *start])
+        item = Item("address", address.text, (address,), "docker", found.owner)
+        yield replace(found, items=(*found.items, item))
 
 
 def _container(words: Sequence[Word]) -> Container:
@@ -97,8 +112,8 @@ def variable(word: Word) -> Iterator[Variable]:
 
 def passed(word: Word) -> Variable:
     """The variable that a word NAME=VALUE or NAME gives to a container."""
-    shell = Variable(word.text, replace_text(word, f"${word.text}"))
-    return next(variable(word), shell)
+    shell = f"${word.text.lstrip('$')}"
+    return next(variable(word), Variable(word.text, replace_text(word, shell)))
 
 
 def replace_text(word: Word, text: str) -> Word:

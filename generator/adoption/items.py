@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
-from generator.adoption.docker import variable
+from generator.adoption.docker import EXPORTS, variable
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, End, Ended, Found, Item, Word
-from generator.adoption.scripts import EXPORTS, is_read
+from generator.adoption.scripts import is_read
 from generator.adoption.shell import commands
 from generator.adoption.text import Text, variables
 from generator.adoption.variables import unread
@@ -32,7 +32,7 @@ _UNKNOWN = "sparkgen does not read it"
 _COMMANDS = ("script", "variable", "docker")
 _REST = "the rest of a command of which the site file has a part"
 _STARTS = re.compile(
-    r"(.*/)?(exec|sudo|env|nohup|docker|podman|nerdctl|container|run|export|declare)"
+    r"(.*/)?(exec|sudo|env|nohup|bash|docker|podman|nerdctl|container|run|run_cluster\.sh|export|declare)"
 )
 
 
@@ -167,7 +167,7 @@ class _Closing:
         if own := next(filter(None, map(self._origins.first, item.words)), None):
             return Ended(item, End.SITE, self._paths[_key(own)])
         if item.owner and item.owner not in self._draft.serving:
-            return Ended(item, End.OTHER, why=f"of {item.owner}, which is not in this file")
+            return Ended(item, End.OTHER, why=f"of {item.owner}, which is no part of the site")
         return of_table(item) if whole else Ended(item, End.LOST, why=_REST)
 
 

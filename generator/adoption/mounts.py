@@ -11,11 +11,11 @@ from generator.sitefile.text_types import TEXT_TYPES, texts
 
 # Mounted by sparkgen itself, or by Docker in every container.
 _OF_THE_SYSTEM = re.compile(
-    r"/(dev|sys|proc|tmp|var/cache/sparkgen|etc/sparkgen|opt/sparkgen(?!/files/))(/.*)?"
+    r"/(dev|sys|proc|var/cache/sparkgen|etc/sparkgen|opt/sparkgen(?!/files/))(/.*)?"
     r"|/etc/(nccl\.conf|hosts|resolv\.conf)"
 )
 _USUAL = re.compile(
-    r"((~|/root|/home/(?P<user>[a-z_][a-z0-9_-]*)|\$(HOME|\{HOME\}))/\.cache|/var/cache/sparkgen)/huggingface"
+    r"((~|%h|/root|/home/(?P<user>[a-z_][a-z0-9_-]*)|\$(HOME|\{HOME\}))/\.cache|/var/cache/sparkgen)/huggingface"
 )
 _CACHE = re.compile(r".*(cache|huggingface|\.triton|\.tiktoken).*", re.IGNORECASE)
 
@@ -84,14 +84,13 @@ def _is_hub(container: Container, mount: Mount) -> bool:
 
 def hub(draft: Draft, container: Container) -> None:
     """Write the hub's folder on the nodes, from its mount or, outside containers, a variable."""
-    for mount in mounts(container):
-        if _is_hub(container, mount):
-            with draft.ending(Item(mount.target, mount.source, (mount.word,))):
-                _folder(draft, mount.source, mount.word)
+    hubs = [(m.target, m.source, m.word) for m in mounts(container) if _is_hub(container, m)]
     given = {v.name: v.value for v in container.env if container.image is None}
-    if word := given.get("HF_HUB_CACHE", given.get("HF_HOME")):
-        with draft.ending(Item("the folder of models", word.text, (word,))):
-            _folder(draft, word.text.rstrip("/").removesuffix("/hub"), word)
+    if own := given.get("HF_HUB_CACHE", given.get("HF_HOME")):
+        hubs.append(("the folder of models", own.text.rstrip("/").removesuffix("/hub"), own))
+    for what, path, word in hubs:
+        with draft.ending(Item(what, path, (word,))):
+            _folder(draft, path, word)
 
 
 def _folder(draft: Draft, path: str, word: Word) -> None:

@@ -32,7 +32,7 @@ from generator.adoption.found import (
     Variable,
     Word,
 )
-from generator.adoption.shell import array_words, shell_words
+from generator.adoption.shell import script, shell_words
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
 from generator.capture import Capture, CaptureError
@@ -165,7 +165,10 @@ class _Reader:
 
     def found(self) -> Found:
         """Everything; raises CaptureError if nothing of it concerns a cluster."""
-        nodes = [_merged(self._with_env_files(node)) for node in self._nodes.values()]
+        nodes = [
+            _merged(replace(node, containers=tuple(map(self._with_env_file, node.containers))))
+            for node in self._nodes.values()
+        ]
         for path, word in self._wanted:
             if PurePath(path).name not in self._names:
                 self._losses.append(Loss(f"what {path} says: name that file too", word))
@@ -174,11 +177,8 @@ class _Reader:
             raise CaptureError(f"it is {what}" if what else _NOTHING[0], _NOTHING[1])
         return Found(tuple(nodes), self._texts, tuple(self._losses), tuple(self._items))
 
-    def _with_env_files(self, node: FoundNode) -> FoundNode:
-        """The node with the variables from its containers' environment files, if they are given."""
-        return replace(node, containers=tuple(map(self._with_env_file, node.containers)))
-
     def _with_env_file(self, container: Container) -> Container:
+        """The container with the variables from its environment files, if they are given."""
         own = {variable.name: variable for variable in container.env}
         for word in container.env_files:
             given = self._env_files.get(PurePath(word.text).name)
@@ -267,7 +267,7 @@ class _Reader:
 
     def _plain(self, one: Input, text: Text) -> bool:
         """Whether it is a unit, a script, a program's output, or a file of NAME=VALUE lines."""
-        if units.is_unit(text.text):
+        if units.is_unit(text.text) and not text.text.startswith("#!"):
             self._unit(one, text)
             return True
         is_data = one.name.endswith((".yaml", ".yml", ".json"))
@@ -304,7 +304,8 @@ class _Reader:
         elif is_conf:
             self._add(one.node, FoundNode(settings=settings))
         else:
-            self._said.append("a file of variables: name the file that reads it, too")
+            if not text.text.startswith("#!"):
+                self._said.append("a file of variables: name the file that reads it, too")
             self._known |= {variable.name: variable.value.text for variable in settings}
             if any(v.name.startswith("NCCL_") for v in settings):
                 self._add(one.node, FoundNode(containers=(Container("settings", env=settings),)))
@@ -316,7 +317,7 @@ class _Reader:
         known = {**self._known, **env}
         words = list(shell_words(text, 0, len(text.text), known))
         found += docker.containers(text, words)
-        found = found or list(scripts.started(words))
+        found = found or list(scripts.started(words, tuple(units.environment(text))))
         start, named = units.start(text), list(units.named(text))
         name = PurePath(one.name).name
         self._add(
@@ -331,13 +332,13 @@ class _Reader:
 
     def _script(self, one: Input, text: Text) -> bool:
         """Whether it is a script that starts an engine, or sets up what one runs on."""
-        words = list(shell_words(text, 0, len(text.text), self._known))
-        known = {**self._known, **scripts.assigned(words)}
+        words, arrays, known = script(text, self._known)
         is_read, here = self._written(one, text, known)
         if own := _few(scripts.interfaces(text, known), "interfaces"):
             first = replace(one, name="spark1")
             is_read = self._network(first, netplan.merged((i,) for i in own).values())
         found = _few(docker.containers(text, words), _CONTAINERS)
+        found = found or _few(docker.containers(text, arrays), _CONTAINERS)
         if not any(find(container, {}) for container in found):
             served = _few(scripts.serving(words, found), _CONTAINERS)
             started = {container.name for container in served}
@@ -349,7 +350,7 @@ class _Reader:
             assigned = tuple(v for word in words for v in docker.variable(word))
             self._add(one.node, FoundNode(containers=found, assigned=assigned))
         if is_read or found:
-            self._items += items.of_commands([*words, *array_words(text)], here)
+            self._items += items.of_commands([*words, *arrays], here)
         return is_read or bool(found)
 
     def _written(
@@ -365,6 +366,8 @@ class _Reader:
             elif is_read := self._structured(replace(one, name=f"spark{number + 1}"), body):
                 # The next file of the same kind belongs to the next node.
                 number += 1
+            elif is_read := units.is_unit(body.text):
+                self._unit(one, body)
             is_written = is_written or is_read
             here |= scripts.lines(line, its, is_read)
         return is_written, here

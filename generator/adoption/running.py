@@ -61,7 +61,9 @@ def size(command: Command | None) -> int:
 
 def is_sized(command: Command | None) -> bool:
     """Whether a command says for how many nodes it is."""
-    if command is None or any("$" in word.text for word in command.rest):
+    if command is None or (command.ray and not command.served):
+        return False
+    if any("$" in word.text for word in command.rest):
         return False
     stated = (command.entry(*names) for names in (("nnodes",), *_SPLITS))
     return all(str(entry.value).isdecimal() for entry in stated if entry)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from generator.adoption.command import find
-from generator.adoption.docker import variable
+from generator.adoption.docker import EXPORTS, variable
 from generator.adoption.found import Container, Interface, Variable, Word
 from generator.adoption.shell import commands, expand
 from generator.adoption.text import NAME, Text
@@ -22,9 +22,8 @@ _RUNS = (
 # Of spark-vllm-docker.
 _LAUNCHER = "launch-cluster.sh"
 _IN_A_CONTAINER = re.compile(r"(?:.*/)?(?:docker|podman|docker-compose)")
-EXPORTS = ("export", "declare")
 # Variables that what engines run on reads.
-_READ = "NCCL|UCX|GLOO|TP|OMPI_MCA|TORCH|PYTORCH|CUDA|HF|OMP|FLASHINFER|TRITON|RAY"
+_READ = "NCCL|UCX|GLOO|TP|OMPI_MCA|TORCH|PYTORCH|CUDA|HF|OMP|XDG|FLASHINFER|TRITON|RAY"
 _HERE = re.compile(r"""[^#]*<<-?[ \t]*(["']?)(\w+)\1""")
 # Longer lines don't set addresses.
 _MAX_LINE = 400
@@ -45,25 +44,17 @@ def serving(words: Sequence[Word], inside: Sequence[Container] = ()) -> Iterator
     exported: list[Variable] = []
     options: dict[str, Word] = {}
     for command in commands(words):
-        own = [v for word in command for v in variable(word) if is_read(v.name)]
-        if command[0].text in EXPORTS:
-            exported += own
+        texts = [word.text for word in command[:8]]
+        if texts[0] in EXPORTS:
+            exported += [v for word in command for v in variable(word) if is_read(v.name)]
         elif activated := _activated(command):
             options = {"venv": activated}
         elif _may_serve(command):
-            env = (*exported, *own)
-            found = Container("command", _image(command), tuple(command), env, options)
-            around = next((one for one in inside if _is_inside(command, one)), None)
-            if around:
-                found = replace(around, words=tuple(command), env=(*around.env, *own))
+            own = Container("command", _image(command), env=tuple(exported), options=options)
+            around = (one for one in inside if "exec" in texts[:3] and one.name in texts)
+            found = replace(next(around, own), words=tuple(command))
             if find(found, {}):
                 yield found
-
-
-def _is_inside(command: Sequence[Word], container: Container) -> bool:
-    """Whether a command runs another one in a container."""
-    texts = [word.text for word in command]
-    return "exec" in texts[:3] and bool(container.name) and container.name in texts[:8]
 
 
 def _activated(command: Sequence[Word]) -> Word | None:
@@ -73,13 +64,13 @@ def _activated(command: Sequence[Word]) -> Word | None:
     return replace(command[1], text=found[1]) if found else None
 
 
-def started(words: Sequence[Word]) -> Iterator[Container]:
-    """The commands that a unit starts without a container."""
+def started(words: Sequence[Word], env: tuple[Variable, ...]) -> Iterator[Container]:
+    """The commands that a unit starts without a container, with its variables."""
     for command in commands(words):
         first = command[0]
         if found := re.fullmatch(r"ExecStart=[-@:+!]*(.+)", first.text):
             own = (Word(found[1], first.file, first.span), *command[1:])
-            container = Container("unit", words=own)
+            container = Container("unit", words=own, env=env)
             if find(container, {}):
                 yield container
 
@@ -91,16 +82,6 @@ def exports(words: Sequence[Word]) -> Iterator[Variable]:
         if len(command) > 1:
             named = (v for word in command for v in variable(word))
             yield from (v for v in named if is_read(v.name))
-
-
-def assigned(words: Sequence[Word]) -> Mapping[str, str]:
-    """The values of variables to which a script assigns a single value."""
-    found: dict[str, set[str]] = {}
-    for word in words:
-        for one in variable(word):
-            found.setdefault(one.name, set()).add(one.value.text)
-    once = {name: next(iter(values)) for name, values in found.items() if len(values) == 1}
-    return {name: value for name, value in once.items() if "$" not in value}
 
 
 def files(text: Text, known: Mapping[str, str]) -> Iterator[tuple[str, range, Text]]:

@@ -55,11 +55,10 @@ def fill(draft: Draft, command: Command | None) -> None:
             draft.settle("engine", "name")
     draft.ended += [of_table(item) for item in command.outside]
     for word in command.rest:
-        why = "only the running shell knows what it is" if "$" in word.text else _NO_FLAG
-        with draft.ending(Item(word.text, word.text, (word,))):
-            draft.lose(why, word)
+        why = "it is known only when it runs" if "$" in word.text else _NO_FLAG
+        draft.ended.append(Ended(Item(word.text, word.text, (word,)), End.LOST, why=why))
     if not any(draft.get("model", key) for key in ("name", "source", "file")):
-        draft.need(("model", "name"), "the model, which nothing names", MODEL)
+        draft.need(("model", "name"), "the model: nothing read here names it", MODEL)
     if command.launcher:
         draft.put(("engine", "launcher"), command.launcher, container.image)
     is_whole = not command.rest and not (command.model and command.model.text in ("$@", "$*"))
@@ -128,10 +127,9 @@ def _words(command: Command) -> list[Word]:
     return [word for word in words if word]
 
 
-def _assume(draft: Draft) -> None:
+def _assume(draft: Draft, why: str = "nothing here says what is served") -> None:
     """What an audit assumes where nothing is served: the rules about variables need an engine."""
     engine, start = next(iter(STARTS.items()))
-    why = "nothing here says what is served"
     draft.need(("model", "name"), why, MODEL)
     draft.need(("engine", "name"), why, engine)
     draft.need(("engine", "version"), why, start.version)
@@ -140,10 +138,10 @@ def _assume(draft: Draft) -> None:
 
 def unknown(draft: Draft, container: Container) -> None:
     """Write what can be said of an engine that is not known here: its image, model and port."""
-    _assume(draft)
+    _assume(draft, "it can't be told what is served")
     image = container.image
     if image and TEXT_TYPES["image"].fits(image.text):
-        why = f"{image.text} is of no engine that sparkgen knows: {listed(list(STARTS), 'or')}"
+        why = f"the engine in {image.text}, which can't be told: {listed(list(STARTS), 'or')}"
         draft.todo[("engine", "name")] = why
         draft.comments[("engine", "name")] = f"TODO: {why}"
         draft.put(("engine", "image"), image.text, image)
@@ -162,7 +160,7 @@ def unknown(draft: Draft, container: Container) -> None:
     words = [word for word in container.words if word not in known and not word.breaks]
     said = [*options(Item("", "", container.words), words)]
     said += [Item(v.name, v.value.text, (v.value,)) for v in container.env if v.value not in known]
-    why = "of an engine that sparkgen does not know"
+    why = "of a container whose engine can't be told"
     draft.ended += [Ended(item, End.LOST, why=why) for item in said]
 
 
@@ -212,7 +210,7 @@ def _image(draft: Draft, command: Command) -> None:
         draft.put(("engine", "venv"), command.venv.text, command.venv)
         return
     if image is None:
-        why = "the image, which nothing names; or 'venv', the path of a virtual environment"
+        why = "the image, or 'venv', the path of a virtual environment: nothing read here names one"
         draft.need(("engine", "image"), why, STARTS[command.engine].image)
         return
     is_known = image.text != REMOVED and TEXT_TYPES["image"].fits(image.text)
@@ -222,7 +220,7 @@ def _image(draft: Draft, command: Command) -> None:
         if is_known:
             draft.put(("engine", "image"), image.text, image)
         else:
-            why = f"the image, which only the running shell knows: {image.text}"
+            why = f"the image, which is known only when it runs: {image.text}"
             is_left = image.text == REMOVED
             draft.lose("the capture left it out" if is_left else "only the shell knows it", image)
             draft.need(("engine", "image"), why, STARTS[command.engine].image)
@@ -261,7 +259,7 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
     if is_open(text):
         _without_model(draft, _ONLY_RUNNING, word)
         return
-    if text.startswith("/"):
+    if re.match(r"[/.~%]", text):
         text = outside(command.container, text)
         if not TEXT_TYPES["path"].fits(text):
             _without_model(
@@ -285,7 +283,7 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
 
 
 _NO_FLAG = "an argument that sparkgen doesn't know"
-_ONLY_RUNNING = "the model's name, which only the running shell knows"
+_ONLY_RUNNING = "the model's name, which is known only when it runs"
 
 
 def _without_model(draft: Draft, lost: str, word: Word) -> None:
@@ -457,7 +455,8 @@ def _speculative(draft: Draft, command: Command, entry: Entry) -> None:
             own = next((m for m in started.inferred_drafts if m in source), "draft")
             draft.put(("model", "speculative", "method"), own, None, "the method of speculation")
         return
-    _draft(draft, keys.get(entry.name, ""), entry.name, entry.value, entry.place)
+    name = entry.name.rpartition(".")[2]
+    _draft(draft, keys.get(name, ""), name, entry.value, entry.place)
 
 
 def _draft(draft: Draft, key: str, name: str, value: Any, place: Word) -> None:

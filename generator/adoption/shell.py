@@ -37,21 +37,21 @@ def commands(words: Iterable[Word]) -> Iterator[list[Word]]:
             yield list(own)
 
 
-def array_words(text: Text) -> Iterator[Word]:
-    """The elements of each array of a script, like a command of its own."""
-    shell = _Shell(text, len(text.text), {}, True)
-    for _ in shell.words(0):
-        pass
-    for elements in shell.arrays.values():
-        yield from dict.fromkeys(elements)
-        yield text.word("\n", 0, 0, True)
+def script(
+    text: Text, variables: Mapping[str, str]
+) -> tuple[list[Word], list[Word], Mapping[str, str]]:
+    """A script's words, each array's elements like a command, and its variables."""
+    shell = _Shell(text, len(text.text), variables, True)
+    words, end = list(shell.words(0)), text.word("\n", 0, 0, True)
+    arrays = [word for own in shell.arrays.values() for word in (*dict.fromkeys(own), end)]
+    return words, arrays, shell.known
 
 
 class _Shell:
     def __init__(self, text: Text, end: int, variables: Mapping[str, str], by_line: bool) -> None:
         self._text, self._source, self._end = text, text.text, end
         self._by_line = by_line
-        self._known = dict(variables)
+        self.known = dict(variables)
         self._assigned: set[str] = set()
         self.arrays: dict[str, list[Word]] = {}
         # The name of the array whose elements are being read.
@@ -102,10 +102,11 @@ class _Shell:
             yield from self.arrays[elements[1]][:_MAX_ELEMENTS]
             return
         for name, default in _DEFAULTED.findall(raw):
-            if name not in self._known:
-                self._assign(name, False, expand(default, self._known))
+            if name not in self.known:
+                self._assign(name, False, expand(default, self.known))
         if found := _ASSIGNED.fullmatch(value):
-            self._assign(found[1], bool(found[2]), found[3])
+            is_own = re.search(rf"\$\{{?{found[1]}\b", raw) is not None
+            self._assign(found[1], bool(found[2]), found[3], is_own)
         is_output = "$(" in value or "`" in value
         if raw.startswith("$") and value != raw and not (is_output or re.search("[\"']", raw)):
             # An expansion outside quotes is split into words.
@@ -113,17 +114,20 @@ class _Shell:
         elif value or not raw.startswith("$"):
             yield self._text.word(value, at, after)
 
-    def _assign(self, name: str, is_more: bool, value: str) -> None:
-        """Record a variable's value; if two differ, as in branches of a script, neither counts."""
-        before = self._known.get(name)
+    def _assign(self, name: str, is_more: bool, value: str, is_own: bool = False) -> None:
+        """Record a variable's value; if two differ, as in branches of a script, neither counts.
+
+        `is_own` means that the value is made of the one before.
+        """
+        before = self.known.get(name)
         if len(value) + len(before or "") > _MAX_VALUE:
-            self._known.pop(name, None)
+            self.known.pop(name, None)
         elif is_more:
-            self._known[name] = (before or "") + value
-        elif name not in self._assigned or (before is not None and before in value):
-            self._known[name] = value
+            self.known[name] = (before or "") + value
+        elif name not in self._assigned or (before is not None and is_own):
+            self.known[name] = value
         elif before != value and "$" not in value:
-            self._known.pop(name, None)
+            self.known.pop(name, None)
         self._assigned.add(name)
 
     def _one_word(self, at: int) -> tuple[int, str]:
@@ -136,7 +140,7 @@ class _Shell:
             elif character in "'\"" and not quote:
                 quote = character
             elif character == "$" and quote != "'":
-                at, value = _expanded(source, at, self._known)
+                at, value = _expanded(source, at, self.known)
                 result += value
                 continue
             elif character == "\\" and quote != "'":

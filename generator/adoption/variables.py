@@ -25,10 +25,10 @@ _OWN_ADDRESS = re.compile(
 # Variables that the system sets in every container, and shells in every process.
 _SYSTEM = re.compile(
     r"(PATH|HOME|HOSTNAME|TERM|PWD|SHLVL|OLDPWD|LANG|LC_\w+|DEBIAN_FRONTEND|CUDA_VERSION"
-    r"|NVIDIA_\w+|SLURM_\w+|NV_\w+|NVARCH|GPG_KEY|IMAGE|MODEL"
-    r"|HF_HOME|HF_HUB_CACHE|HF_HUB_OFFLINE|TRANSFORMERS_OFFLINE|TRANSFORMERS_CACHE|XDG_CACHE_HOME|HEADLESS|NCCL_VERSION)"
+    r"|NVIDIA_\w+|SLURM_\w+|NV_\w+|NVARCH|GPG_KEY|NCCL_VERSION)"
 )
 _SECRET = re.compile(r"(?i)(^|_)(TOKEN|API_?KEY|KEY|SECRET|PASSWORD|PASSWD)$")
+_HUB = ("HF_HUB_CACHE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "TRANSFORMERS_CACHE")
 _USUAL = {"NCCL_NET": "IB", "NCCL_IB_DISABLE": "0", "NCCL_NET_PLUGIN": "none"}
 _USUAL |= {"NCCL_IB_SUBNET_AWARE_ROUTING": "1"}
 _DERIVED = "sparkgen derives it from the cables"
@@ -80,7 +80,9 @@ def _end(variable: Variable, cabling: Cabling, secrets: Collection[str]) -> Ende
     if name in secrets and text:
         return Ended(item, End.SITE, ("engine", "secrets"))
     if name in version_variables() or _SYSTEM.fullmatch(name):
-        return Ended(item, End.DEFAULT, why="the image or the system sets it")
+        return Ended(item, End.OTHER, why="the image or the system reads it")
+    if name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") and text == "1":
+        return Ended(item, End.DEFAULT, why="nothing is downloaded while it serves")
     if text == REMOVED:
         return Ended(item, End.LOST, why="the capture left out its value")
     if _SECRET.search(name):
@@ -117,7 +119,7 @@ def _set_anyway() -> set[str]:
         for traits in ENGINE_TRAITS.values()
         for name in (*traits.caches, traits.address_variable, *traits.replaced_variables)
     )
-    return {VARIABLE, *environment.CACHES, *of_engines} - {""}
+    return {VARIABLE, *environment.CACHES, *_HUB, *of_engines} - {""}
 
 
 def _is_derived(name: str, text: str, cabling: Cabling) -> bool:
@@ -127,7 +129,8 @@ def _is_derived(name: str, text: str, cabling: Cabling) -> bool:
     if _INTERFACES.fullmatch(name) and _names_interfaces(text, cabling):
         return True
     if name == "NCCL_IB_HCA":
-        return _names_devices(text, cabling) or is_by_half(text, cabling) or cabling.is_alone
+        every = {Half(p, h).hca for p in _cabled(cabling) for h in HALVES}
+        return _devices_in(text) == every or is_by_half(text, cabling) or cabling.is_alone
     if cabling.is_alone and name == "NCCL_IB_DISABLE":
         return text == "1"
     more = ("NCCL_NET_PLUGIN", "NCCL_IB_SUBNET_AWARE_ROUTING")
@@ -142,11 +145,6 @@ def _names_interfaces(text: str, cabling: Cabling) -> bool:
     others = {i.name for w in cabling.nodes for i in w.node.interfaces} - {*FABRIC_HALVES}
     known = cabled | others | {"enP7s7"} | {FABRIC_HALVES[name].hca for name in cabled}
     return bool(parts) and all(part.partition(":")[0] in known for part in parts)
-
-
-def _names_devices(text: str, cabling: Cabling) -> bool:
-    """Whether a value names the RoCE devices of all cabled ports."""
-    return _devices_in(text) == {Half(p, h).hca for p in _cabled(cabling) for h in HALVES}
 
 
 def is_by_half(text: str, cabling: Cabling) -> bool:
