@@ -218,3 +218,46 @@ def test_lines_of_written_files_are_named() -> None:
     assert ends[14][0] is End.OTHER
     assert result.draft.get("model", "name") == "gpt-oss-20b"
     assert "-O3: an argument that sparkgen doesn't know" in [one.line for one in result.ended]
+
+
+OPEN = [
+    "link rocep1s0f1/1 state ACTIVE physical_state LINK_UP netdev enp1s0f1np1 \n",
+    "export NCCL_IB_HCA=rocep1s0f1\nvllm serve openai/gpt-oss-20b --nnodes $COUNT\n",
+    "export NCCL_IB_HCA=rocep1s0f1\nvllm serve openai/gpt-oss-20b $ARGS\n",
+    "docker run --gpus all -e NCCL_IB_HCA=rocep1s0f1 own.example/engine:1 serve\n",
+    "bash run_cluster.sh vllm/vllm-openai:v0.33.0 10.0.0.1 --head /hf -e NCCL_IB_HCA=rocep1s0f1\n",
+]
+
+
+@pytest.mark.parametrize("text", OPEN)
+def test_a_port_alone_does_not_say_how_many_nodes_there_are(text: str) -> None:
+    result = adopted("run.txt" if text.startswith("link") else "run.sh", text)
+    check(result)
+    assert yaml.safe_load(result.text)["topology"]["kind"] == "TODO"
+    assert "one node needs no fabric" not in {one.why for one in result.ended}
+
+
+INSIDE = """\
+#!/bin/bash
+: "${CTX:=32768}"
+HEADLESS=""
+[ "$RANK" -gt 0 ] && HEADLESS="--headless"
+docker run -d --name own -v $HF_HOME:/root/.cache/huggingface -e HF_TOKEN -e OWN \\
+  vllm/vllm-openai:v0.33.0 sleep infinity
+CMD="vllm serve openai/gpt-oss-20b --max-model-len $CTX $HEADLESS"
+MODELS=$(find /srv)
+docker exec -d own bash -c "export VLLM_USE_V2=1; $CMD"
+"""
+
+
+def test_engine_is_started_in_a_container_of_the_script() -> None:
+    result = adopted("start.sh", INSIDE)
+    check(result)
+    data = yaml.safe_load(result.text)
+    assert data["model"] == {"name": "gpt-oss-20b", "context_length": 32768}
+    assert data["engine"]["image"] == "vllm/vllm-openai:v0.33.0"
+    assert data["engine"]["secrets"] == ["HF_TOKEN"]
+    assert data["engine"]["env"] == {"VLLM_USE_V2": "1"}
+    lost = {one.line.partition(":")[0] for one in result.ended if one.end is End.LOST}
+    folder = "/root/.cache/huggingface $HF_HOME"
+    assert lost == {folder, "OWN $OWN", "MODELS=$(find /srv)", "$HEADLESS"}

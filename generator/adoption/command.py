@@ -170,7 +170,7 @@ def _given(words: Sequence[Word]) -> Iterator[Word]:
     """The words that give variables to the command that comes next in the same shell."""
     for own in commands(words):
         is_last = own[-1] is words[-1]
-        if own[0].text in EXPORTS or is_last:
+        if is_last or any(word.text in EXPORTS for word in own):
             yield from (word for word in own if any(variable(word)))
 
 

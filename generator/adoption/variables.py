@@ -102,7 +102,7 @@ def _end(variable: Variable, cabling: Cabling, secrets: Collection[str]) -> Ende
 def unread(item: Item) -> Ended:
     """The end of a variable that no engine of the site gets."""
     name = item.what
-    why = "engines may read it: see 'engine.env'"
+    why = "'engine.env' holds variables of engines that sparkgen does not set itself"
     if _INTERFACES.fullmatch(name) or name in ("NCCL_IB_HCA", *_USUAL, *dict(environment.ORIGINS)):
         why = _DERIVED
     elif _OWN_ADDRESS.fullmatch(name) or name in _set_anyway():
