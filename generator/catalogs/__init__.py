@@ -187,11 +187,12 @@ def near_checkpoints(name: str) -> list[str]:
     ]
 
 
-_SIZE = re.compile(r"[0-9.]+[bm]")
+_SIZE = re.compile(r"[0-9.]+m?")
 
 
 def _words_of(name: str) -> list[str]:
-    return re.split(r"[-_/ ]", name.lower())
+    """The words of a name, sizes in billions without their unit."""
+    return re.split(r"[-_/ ]", re.sub(r"(?<=[-_/ ])([0-9.]+)b(?![a-z0-9])", r"\1", name.lower()))
 
 
 def image_names() -> tuple[str, ...]:

@@ -8,7 +8,7 @@ removes or overwrites something is shown, and a person decides. `keeps` judges a
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from ipaddress import ip_network
+from ipaddress import ip_interface, ip_network
 from typing import Any
 
 import yaml
@@ -33,13 +33,10 @@ _ON, _OFF = ("true", "1", *YES), ("false", "none", "0", *NO)
 _NUMBER = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?) ?(%|cm|[kmgt]?)(?: ?[a-z]{1,7})?")
 # What a number may be multiplied by to have the unit of its key.
 _FACTORS: Mapping[str, Sequence[float]] = {
+    **{unit: (1, 2**power) for unit, power in (("m", 20), ("g", 30), ("t", 40))},
+    **dict.fromkeys(("%", "cm"), (0.01,)),
     "": (1,),
-    "%": (0.01,),
-    "cm": (0.01,),
     "k": (2**10,),
-    "m": (1, 2**20),
-    "g": (1, 2**30),
-    "t": (1, 2**40),
 }
 _WORD = re.compile(r"\w+")
 # What is written before a variable in a script or a command line, and says nothing here.
@@ -195,7 +192,7 @@ def _is_same(old: str, new: str) -> bool:
         or any(_letters(old) in same and new in same for same in (_ON, _OFF))
         or bool((_numbers(old) | _numbers(f"{old}%")) & _numbers(new))
         or new.startswith(f"{old}/")
-        or _network(old) == new
+        or new in _addresses(old)
         or _is_corrected(old, new)
     )
 
@@ -211,11 +208,12 @@ def _numbers(text: str) -> set[float]:
     return {round(float(found[1]) * one, 6) for one in _FACTORS[found[2]]} if found else set()
 
 
-def _network(text: str) -> str:
+def _addresses(text: str) -> tuple[str, ...]:
+    """An address with a mask as one with a prefix length, and its subnet."""
     try:
-        return str(ip_network(text, strict=False))
+        return str(ip_interface(text)), str(ip_network(text, strict=False))
     except ValueError:
-        return ""
+        return ()
 
 
 def _is_corrected(old: str, new: str) -> bool:

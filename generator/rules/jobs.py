@@ -3,11 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from generator.derive.environment import ORIGINS
-from generator.diagnostics import (
-    Severity,
-    listed,
-    removal,
-)
+from generator.diagnostics import KeyPath, Related, Severity, listed, removal
 from generator.fabric.addressing import Fabric
 from generator.fabric.groups import gap
 from generator.fabric.nccl import connections
@@ -50,16 +46,20 @@ def job_without_cables(
     jobs: Jobs, nodes: Nodes, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
     """The nodes of a job are on one switch, at the ends of a cable, or a ring in cable order."""
+    every, alike = tuple(node.name for node in nodes), dict[tuple[str, ...], list[KeyPath]]()
     for job in jobs:
-        names = job.nodes or tuple(node.name for node in nodes)
+        place = "nodes" if job.nodes else "name"
+        alike.setdefault(tuple(job.nodes or every), []).append((*job.path, place))
+    for names, (path, *others) in alike.items():
         if len(names) < 2:
             continue
-        path = (*job.path, "nodes") if job.nodes else (*job.path, "name")
+        also = tuple(Related("also", other) for other in others)
         if group_kind(fabric, names) is None:
             yield Fault(
                 f"no cables connect {named(names)} with each other",
                 path,
                 "name nodes that are on one switch or at the ends of cables, or add a cable",
+                related=also,
                 nodes=names,
             )
             continue
@@ -74,6 +74,7 @@ def job_without_cables(
                 f"write 'nodes: [{', '.join(along)}]', the order of the cables"
                 if along
                 else "name a whole ring, or the nodes at the ends of one cable",
+                related=also,
                 nodes=names,
             )
 

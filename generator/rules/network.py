@@ -231,7 +231,7 @@ def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -
         return
     uses = _uses(fabric, cabling)
     lengths = Counter(use.subnet.prefixlen for use in uses)
-    usual, _ = lengths.most_common(1)[0]
+    usual = max(lengths, key=lengths.__getitem__, default=0)
     reported: set[int] = set()
     for use in uses:
         if use.subnet.prefixlen != usual and use.cable not in reported:

@@ -180,7 +180,10 @@ def _port(text: str) -> str:
 
 
 def _with_prefix(text: str) -> str:
-    return f"{text}/24"
+    try:
+        return str(ipaddress.IPv4Interface(text if "/" in text else f"{text}/24"))
+    except ValueError:
+        return ""
 
 
 def _network(text: str) -> str:

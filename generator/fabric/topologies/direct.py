@@ -10,6 +10,8 @@ class Direct(TopologyKind):
     """Two nodes; a second cable works but brings no gain."""
 
     meaning = "two nodes, one cable"
+    summary_form = "{0} nodes, joined directly,"
+    description_form = "Two Sparks on a cable"
     mtu = 9000
     control_plane: Plane = "fabric"
     same_port = True
@@ -23,14 +25,6 @@ class Direct(TopologyKind):
     def missing(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[Pair]:
         """Both nodes, unless a cable connects them."""
         return () if joined else self.pairs(names)
-
-    def summary(self, nodes: int) -> str:
-        """`2 nodes, joined directly,`."""
-        return f"{nodes} nodes, joined directly,"
-
-    def description(self, nodes: int) -> str:
-        """`Two Sparks on a cable`."""
-        return "Two Sparks on a cable"
 
 
 KIND: TopologyKind = Direct()

@@ -18,6 +18,9 @@ class TopologyKind(Protocol):
     """
 
     meaning: str
+    # `summary` and `description`: the number of nodes is {0}, and an 's' for several {1}.
+    summary_form: str
+    description_form: str = ""
     mtu: int
     control_plane: Plane
     # Whether a fabric interface reaches all nodes.
@@ -95,8 +98,8 @@ class TopologyKind(Protocol):
 
     def summary(self, nodes: int) -> str:
         """The number of nodes and how they are connected, to begin a sentence with."""
-        ...
+        return self.summary_form.format(nodes, "s" if nodes > 1 else "")
 
     def description(self, nodes: int) -> str:
         """The same for the description of a site."""
-        ...
+        return self.description_form.format(nodes, "s" if nodes > 1 else "")

@@ -9,6 +9,8 @@ class Mixed(TopologyKind):
 
     usual = 0
     meaning = "nodes cabled in any other way, for groups"
+    summary_form = "{0} nodes, cabled in several ways,"
+    description_form = "{0} Sparks with cables of several kinds"
     mtu = 9000
     # No fabric interface reaches all nodes.
     control_plane: Plane = "management"
@@ -17,14 +19,6 @@ class Mixed(TopologyKind):
     def bus_bandwidth(self, nodes: int) -> float:
         """The least of the other kinds, that of a ring of three."""
         return 10.0
-
-    def summary(self, nodes: int) -> str:
-        """`5 nodes, cabled in several ways,`."""
-        return f"{nodes} nodes, cabled in several ways,"
-
-    def description(self, nodes: int) -> str:
-        """`5 Sparks with cables of several kinds`."""
-        return f"{nodes} Sparks with cables of several kinds"
 
 
 KIND: TopologyKind = Mixed()

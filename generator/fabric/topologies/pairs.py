@@ -13,17 +13,11 @@ class Pairs(TopologyKind):
 
     usual = 0
     meaning = "pairs of nodes, each with a cable"
+    summary_form = "{0} nodes, joined in pairs,"
+    description_form = "{0} Sparks in pairs"
     mtu = 9000
     control_plane: Plane = "fabric"
     spare_cables = True
-
-    def summary(self, nodes: int) -> str:
-        """`4 nodes, joined in pairs,`."""
-        return f"{nodes} nodes, joined in pairs,"
-
-    def description(self, nodes: int) -> str:
-        """`4 Sparks in pairs`."""
-        return f"{nodes} Sparks in pairs"
 
 
 KIND: TopologyKind = Pairs()

@@ -20,6 +20,7 @@ class Ring(TopologyKind):
     # NVIDIA connects four with a switch.
     usual = _TRIANGLE
     meaning = "three to eight nodes, each on two others"
+    summary_form = "{0} nodes in a ring of {0} cables"
     mtu = 9000
     # No fabric interface reaches all peers.
     control_plane: Plane = "management"
@@ -66,10 +67,6 @@ class Ring(TopologyKind):
         one half of each cable.
         """
         return 10.0 if nodes == _TRIANGLE else 18.0
-
-    def summary(self, nodes: int) -> str:
-        """`3 nodes in a ring of 3 cables`."""
-        return f"{nodes} nodes in a ring of {nodes} cables"
 
     def description(self, nodes: int) -> str:
         """`Three Sparks in a ring`."""

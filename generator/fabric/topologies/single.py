@@ -8,16 +8,10 @@ class Single(TopologyKind):
     """One node."""
 
     meaning = "one node alone"
+    summary_form = "One node"
+    description_form = "One Spark"
     mtu = 1500
     control_plane: Plane = "management"
-
-    def summary(self, nodes: int) -> str:
-        """`One node`."""
-        return "One node"
-
-    def description(self, nodes: int) -> str:
-        """`One Spark`."""
-        return "One Spark"
 
 
 KIND: TopologyKind = Single()

@@ -10,6 +10,8 @@ class Switch(TopologyKind):
     """One node or more; all ports with the same number form one network."""
 
     meaning = "nodes on a switch"
+    summary_form = "{0} node{1} on a switch"
+    description_form = "{0} Spark{1} on a switch"
     # Every port of the switch must agree, and this is the default of a switch.
     mtu = 1500
     control_plane: Plane = "fabric"
@@ -17,14 +19,6 @@ class Switch(TopologyKind):
     def preparations(self, mtu: int, before: int | None) -> Sequence[str]:
         """Set all ports of the switch to carry what the nodes send."""
         return () if mtu == before else (f"set the MTU of every switch port to {mtu}",)
-
-    def summary(self, nodes: int) -> str:
-        """`4 nodes on a switch`."""
-        return f"{nodes} node{'s' if nodes > 1 else ''} on a switch"
-
-    def description(self, nodes: int) -> str:
-        """`4 Sparks on a switch`."""
-        return f"{nodes} Spark{'s' if nodes > 1 else ''} on a switch"
 
 
 KIND: TopologyKind = Switch()

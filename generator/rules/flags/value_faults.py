@@ -137,7 +137,8 @@ def _json(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Ver
     """JSON as text, or a mapping or list that becomes JSON."""
     read: Any = value
     if isinstance(value, str):
-        is_text = not value.lstrip().startswith(("{", "["))
+        # Quotes of a shell within those of YAML are part of the text.
+        is_text = not value.lstrip(" '\"").startswith(("{", "["))
         if value in flag.also or (ANY in flag.also and is_text):
             return
         try:

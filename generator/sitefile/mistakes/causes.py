@@ -69,6 +69,8 @@ def findings(document: Document) -> tuple[list[Finding], frozenset[str]]:
         left = {key: fault for key, fault in left.items() if key not in gone}
     found += [finding_of(fault, faults) for fault in left.values() if fault.kind != "twice"]
     twice = [f for f in faults.twice if ("twice", f.path) in left]
+    edits = [edit for finding in found for proposal in finding.proposals for edit in proposal]
+    faulty |= {one.key for one in edits if isinstance(one, Rename) and len(one.path) == 1}
     read = [f for f in document.findings if f.rule != "SG003"]
     found = _without_the_rest(found, document)
     return [*read, *twice, *together(found)], faulty
@@ -229,9 +231,12 @@ def _of_all(first: Finding, others: list[Finding]) -> Finding:
     count = f"{len(others)} more" if len(others) > 1 else "one more"
     single = all(len(one.proposals) == 1 for one in (first, *others))
     edits = tuple(edit for one in (first, *others) for edit in one.proposals[0]) if single else ()
+    helps = dict.fromkeys(one.help.removeprefix("write ") for one in (first, *others))
+    are_several = first.rule == "SG102" and len(helps) > 1
     return replace(
         first,
         message=f"{first.message}, and {count}",
+        help=f"write {listed([*helps][:3], 'and')}" if are_several else first.help,
         related=(*first.related, *(Related("also", one.path) for one in others)),
         proposals=(edits,) if single else (),
     )

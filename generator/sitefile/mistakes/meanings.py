@@ -91,9 +91,8 @@ def json_text(path: KeyPath, value: Any) -> tuple[str, Data] | None:
 def unwrapped(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, Data] | None:
     """The only entry of a list, or what is under `value`, if its key takes a value of that type."""
     is_list = isinstance(value, list) and len(value) == 1 and "list" not in types
-    if _is_misplaced(path) or not (
-        is_list or (isinstance(value, dict) and set(value) == {"value"})
-    ):
+    is_dict = isinstance(value, dict) and [*value] in (["value"], ["enabled"])
+    if _is_misplaced(path) or not (is_list or is_dict):
         return None
     (entry,) = value if is_list else value.values()
     meaning: Any = Plain(entry).meaning() if isinstance(entry, str) else entry

@@ -79,5 +79,6 @@ def elsewhere(key: str) -> str:
 
 def of(key: str, section: KeyPath = ()) -> OtherWord | None:
     """What to report about a key that is known from elsewhere, or that its section once had."""
-    once = _words().get(path_text((*section, key))) if section else None
+    names = tuple(part for part in (*section, key) if isinstance(part, str))
+    once = _words().get(path_text(names)) if section else None
     return once or _words().get(_plain(key))

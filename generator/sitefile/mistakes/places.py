@@ -348,7 +348,9 @@ def beside_groups(faults: Faults) -> Found:
         names = listed(map(repr, own), "and")
         text = "move them into each group, or remove 'groups' to serve one model on all nodes"
         message = f"{names} at the top can't be combined with 'groups': each group needs its own"
-        yield _finding("SG109", message, text, (own[0],)), edits
+        # In several groups each would be there more than once.
+        proposals = (edits,) if len(groups) == 1 else ()
+        yield _finding("SG109", message, text, (own[0],), proposals=proposals, unsafe=True), edits
 
 
 def _lacks(faults: Faults, section: str, key: str, is_twice: bool) -> bool:
@@ -494,7 +496,8 @@ def of_another_list(faults: Faults) -> Found:
     entries = dict.fromkeys(f.path[:2] for f in faults.of("unknown") if len(f.path) > 2)
     for path in entries:
         entry = value_at(faults.data, path)
-        for section in SECTIONS if isinstance(entry, dict) and isinstance(path[1], int) else ():
+        lists = (*SECTIONS, GROUPS) if isinstance(entry, dict) and isinstance(path[1], int) else ()
+        for section in lists:
             held, takes_entries = faults.data.get(section), "list" in types_of(rules_at((section,)))
             there = (section, len(held) if isinstance(held, list) and takes_entries else -1)
             if there[1] >= 0 and section != path[0] and is_valid(there, entry):
@@ -546,5 +549,6 @@ def one_by_one(faults: Faults) -> Found:
                 keys = listed((repr(f.path[-1]) for f in parts), "and")
                 message = f"{keys} are entries of '{name}', which is missing"
                 finding = _finding("SG101", message, f"write '{shown}'", parts[0].path)
+                # Added first: an entry without keys would be gone.
                 added = Add((*place, name), entries)
-                yield finding, (*(Remove(f.path) for f in parts), added)
+                yield finding, (added, *(Remove(f.path) for f in parts))

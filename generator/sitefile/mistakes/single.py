@@ -29,6 +29,7 @@ from generator.sitefile.key_rules import (
     example_of,
     flow_text,
     group_around,
+    is_of_type,
     key_name,
     keys_at,
     list_around,
@@ -53,7 +54,7 @@ from generator.sitefile.mistakes.meanings import (
     unwrapped,
     wrapped,
 )
-from generator.sitefile.source import value_at
+from generator.sitefile.source import Plain, value_at
 from generator.sitefile.text_types import TEXT_HELP, valid_text
 from generator.sitefile.typed_values import as_typed
 from generator.sitefile.validation import is_valid, takes
@@ -162,7 +163,10 @@ def _unknown_key(fault: Fault, path: KeyPath, siblings: Collection[str]) -> Find
 
 
 def _opposite(path: KeyPath, known: Iterable[str], value: Any) -> str:
-    """What to write in place of a key that is the negation of another one: `no_guard: true`."""
+    """What to write in place of `no_guard: true`, or of `enabled: true` in what can be true."""
+    can_be_off = "boolean" in types_of(rules_at(path[:-1]))
+    if can_be_off and re.fullmatch("enabled?|active", str(path[-1])):
+        return f"write '{path[-2]}: {str(value).lower()}' in place of the mapping, or remove this"
     found = re.fullmatch(
         r"(?:no|not|non|disable|without|skip)[-_](.+)|(.+)[-_](?:off|disabled)",
         str(path[-1]).lower(),
@@ -193,13 +197,15 @@ def _fitting(path: KeyPath, near: list[str], known: Iterable[str], value: Any) -
 
 
 def _holding(path: KeyPath, known: Iterable[str], value: Any) -> str:
-    """The only free key that takes such a mapping: what is in it shows what it is."""
-    if not isinstance(value, dict) or not value:
+    """The only free key that takes such a mapping or list: what is in it shows what it is."""
+    first, at = (value[:1], (0,)) if isinstance(value, list) else ([value], ())
+    if not first or not isinstance(first[0], dict) or not first[0]:
         return ""
     found = [
         name
         for name in known
-        if not set(value) - set(keys_at((*path[:-1], name))) and is_valid((*path[:-1], name), value)
+        if not set(first[0]) - set(keys_at((*path[:-1], name, *at)))
+        and is_valid((*path[:-1], name), value)
     ]
     return found[0] if len(found) == 1 else ""
 
@@ -239,7 +245,12 @@ def _missing_key(path: KeyPath, data: Any) -> Finding:
     if path[:-1]:
         message += f" in {place_name(path[:-1])}"
     rules = rules_at(path)
-    help_text = f"write '{key}: {flow_text(smallest_value(rules))}'"
+    example = smallest_value(rules)
+    if key == "name" and isinstance(path[-2], int):
+        taken = [value_at(entry, ("name",)) for entry in value_at(data, path[:-2])]
+        names = [example, *(f"{example.rstrip('1')}{n + 1}" for n in range(1, len(taken) * 2))]
+        example = next(name for name in names[path[-2] :] if name not in taken)
+    help_text = f"write '{key}: {flow_text(example)}'"
     if path[:2] == ("model", "architecture"):
         # Any number here would be a guess.
         help_text = (
@@ -268,6 +279,8 @@ def _wrong_kind(fault: Fault, path: KeyPath) -> Finding:
     types = types_of({"type": fault.constraint})
     wanted = listed(KINDS[kind] for kind in types)
     message = f"{quoted(path, fault.value)} must be {wanted}"
+    if isinstance(fault.value, str) and is_of_type(types, Plain(fault.value).meaning()):
+        message = f"'{key_name(path)}: \"{fault.value}\"' must be {wanted}"
     help_text, meant = (
         meant_value(types, path, fault.value)
         or unwrapped(types, path, fault.value)

@@ -82,7 +82,7 @@ def entry_without_dash(faults: Faults) -> Found:
     """A mapping in place of a list: its only entry has lost its dash."""
     for fault in faults.of("type"):
         path, value = fault.path, value_at(faults.data, fault.path)
-        if not isinstance(value, dict) or not value or not is_valid(path, [value]):
+        if not isinstance(value, dict) or not value or "list" not in fault.constraint:
             continue
         key = next(iter(value))
         span = faults.document.locate((*path, key), at_key=True)
@@ -90,6 +90,8 @@ def entry_without_dash(faults: Faults) -> Found:
         if span is None or span.column < _DASH or before.strip():
             continue
         again = [f.span for f in faults.twice if f.path == (*path, key) and f.span]
+        if not again and not is_valid(path, [value]):
+            continue
         dashes = tuple(
             Rewrite(replace(at, column=at.column - _DASH, end_column=at.column), "- ")
             for at in (span, *again)
