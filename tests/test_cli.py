@@ -118,7 +118,7 @@ def test_site_file_is_read_up_to_the_limit(process: Command, tmp_path: Path) -> 
         file.truncate(1 << 40)  # sparse, takes no space on disk
     outcome = process("validate", "site.yaml", cwd=tmp_path)
     assert outcome.code == 3
-    assert outcome.err.startswith("error[SG007]: the file is larger than 4 MiB\n")
+    assert outcome.err.startswith("error[SG007]: the file is larger than 512 KiB\n")
 
 
 @pytest.mark.parametrize("command", ["build", "validate", "check", "show"])

@@ -36,7 +36,7 @@ EXPLAINED = explanations()
 WITHOUT_EXAMPLES = {
     "SG002": "a tab looks like spaces",
     "SG006": "bytes that are no text",
-    "SG007": "megabytes",
+    "SG007": "kilobytes",
     "SG012": "spaces that look alike",
     "SG273": "a site without an engine",
     **dict.fromkeys((rule for rule in EXPLAINED if rule >= "SG8"), "not about a site file"),

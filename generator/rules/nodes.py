@@ -40,8 +40,7 @@ def unknown(what: str, name: str, path: KeyPath, names: Sequence[str]) -> Fault:
 
 def named_twice(name: str, path: KeyPath, help_text: str, *first: Related) -> Fault:
     """A name that is in a list already."""
-    message = f"{name} is named twice"
-    return Fault(message, path, help_text, related=first, proposals=removal(path))
+    return Fault(f"{name} is named twice", path, help_text, related=first, proposals=removal(path))
 
 
 def called_alike(

@@ -335,7 +335,7 @@ type if its first line names the JSON Schema next to this page (`sparkgen schema
 - Anchors and aliases work. Nothing is taken from the environment.
 - `extends` names a base, which is read like the site file; the keys of both make up one site.
   Findings name the file that they are about, and `fix` edits that file.
-- The file is UTF-8, at most {MAX_BYTES // 1024**2} MiB long and {MAX_DEPTH} levels deep.
+- The file is UTF-8, at most {MAX_BYTES >> 10} KiB long and {MAX_DEPTH} levels deep.
 
 `sparkgen validate` checks more than an editor can: which cables make a ring, which subnets overlap,
 into how many parts a model can be split. To an editor, 0.20 is a number, so the JSON Schema accepts

@@ -7,6 +7,7 @@ Scalars remain text as written until a schema gives them a type, so that `no`, `
 import re
 from collections.abc import Iterator
 from functools import cache, cached_property
+from itertools import islice
 from math import isfinite
 from typing import Any
 
@@ -26,7 +27,7 @@ from generator.diagnostics import (
 from generator.records import record, replace
 from generator.resources import SCHEMAS
 
-MAX_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 512 << 10
 MAX_DEPTH = 40
 MAX_VALUES = 500_000
 
@@ -200,7 +201,7 @@ def read(name: str, raw: bytes) -> Document:
     try:
         text = _lines(raw)
         _reject_diff(text)
-        builder.findings += _odd_blanks(text)
+        builder.findings += islice(_odd_blanks(text), _MOST_FINDINGS)
         plain = re.sub(_ODD_BLANK, " ", text) if builder.findings else text
         _measure(plain)
         root = yaml.compose(plain, Loader=NodeLoader)
@@ -228,8 +229,8 @@ class _UnreadableError(Exception):
 def _lines(raw: bytes) -> str:
     """UTF-8 text with Unix line endings; raises for anything else."""
     if len(raw) > MAX_BYTES:
-        limit = MAX_BYTES // 1024 // 1024
-        raise _UnreadableError("SG007", f"the file is larger than {limit} MiB", help=_TOO_MUCH)
+        message = f"the file is larger than {MAX_BYTES >> 10} KiB"
+        raise _UnreadableError("SG007", message, help=_TOO_MUCH)
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise _UnreadableError("SG006", "the file is UTF-16", help=_UTF_8)
     raw = re.sub(rb"\r\n?", b"\n", raw.removeprefix(b"\xef\xbb\xbf"))
@@ -325,6 +326,8 @@ def _reject_diff(text: str) -> None:
         raise _UnreadableError("SG001", message, text, span=span, help=help_text, unsafe=True)
 
 
+# More of them say nothing new.
+_MOST_FINDINGS = 500
 _TOO_DEEP = f"the file is nested deeper than {MAX_DEPTH} levels"
 
 
@@ -455,6 +458,8 @@ class _Builder:
                     key_node,
                     "write the keys out, or use 'defaults' for values of all nodes",
                 )
+            elif key in first and len(self.findings) > _MOST_FINDINGS:
+                continue
             elif key in first:
                 self._key_fault(
                     "SG003",
@@ -482,11 +487,8 @@ def _removal_of_either(place: KeyPath, first: yaml.Node, second: yaml.Node) -> t
     if isinstance(first, yaml.ScalarNode) and not first.style and first.value in _NULL:
         return ((Remove(place),),)
     same = yaml.serialize(first) == yaml.serialize(second)
-    return (
-        ((Remove(place, again=True),),)
-        if same
-        else ((Remove(place),), (Remove(place, again=True),))
-    )
+    again = (Remove(place, again=True),)
+    return (again,) if same else ((Remove(place),), again)
 
 
 def _written(text: str) -> str | int | float | bool:

@@ -241,15 +241,15 @@ def _missing_other(path: KeyPath, other: str) -> Finding:
 
 def _missing_key(path: KeyPath, data: Any) -> Finding:
     key = str(path[-1])
-    message = f"the key '{key}' is missing"
-    if path[:-1]:
-        message += f" in {place_name(path[:-1])}"
+    place = f" in {place_name(path[:-1])}" if path[:-1] else ""
+    message = f"the key '{key}' is missing{place}"
     rules = rules_at(path)
     example = smallest_value(rules)
-    if key == "name" and isinstance(path[-2], int):
-        taken = [value_at(entry, ("name",)) for entry in value_at(data, path[:-2])]
-        names = [example, *(f"{example.rstrip('1')}{n + 1}" for n in range(1, len(taken) * 2))]
-        example = next(name for name in names[path[-2] :] if name not in taken)
+    match path:
+        case (*above, int(index), "name"):
+            taken = [value_at(entry, ("name",)) for entry in value_at(data, tuple(above))]
+            names = [example, *(f"{example.rstrip('1')}{n + 1}" for n in range(1, len(taken) * 2))]
+            example = next(name for name in names[index:] if name not in taken)
     help_text = f"write '{key}: {flow_text(example)}'"
     if path[:2] == ("model", "architecture"):
         # Any number here would be a guess.
