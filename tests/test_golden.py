@@ -86,7 +86,9 @@ def on_disk(folder: Path) -> Files:
 
 
 def write(files: Files, folder: Path) -> None:
-    """Write the files; expected files that are no longer generated stay, for a person to remove."""
+    """Write the files, and remove the expected ones that are no longer made."""
+    for path in on_disk(folder).keys() - files.keys():
+        (folder / path).unlink()
     for path, (data, executable) in files.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)

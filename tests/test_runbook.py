@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tables import of_each
 from test_golden import GOLDEN, SITES
 from valid_sites import EXAMPLES, valid_file
 
-from generator.bundle.plan import README, REFERENCE, group_page
+from generator.bundle.plan import README, REFERENCE, group_pages
 from generator.bundle.render import render
 from generator.bundle.runbook import owners
 from generator.bundle.templates import environment, sources
@@ -107,7 +108,7 @@ def test_every_part_of_a_group_is_on_its_page(launcher: str) -> None:
     check_every_part_is_present(site, tree)
     start = tree[README].text.partition("### Groups")[2].partition("## Check")[0]
     assert ("sbatch" in start, "systemctl" in start) == (launcher == "slurm", launcher != "slurm")
-    assert "```\n#" not in tree[group_page(site.groups[0])].text
+    assert all("```\n#" not in tree[page].text for page in group_pages(site.groups[0]))
 
 
 def check_every_part_is_present(site: Site, tree: Tree) -> None:
@@ -126,9 +127,12 @@ def is_covered_elsewhere(shown: Site, name: str) -> bool:
 
 
 def pages(site: Site, tree: Tree) -> Iterator[tuple[Site, str, str]]:
-    """The runbook with its reference, and the page of each group, with what each is about."""
-    yield site, README, f"{tree[README].text}\n{tree[REFERENCE].text}"
-    yield from ((part, group_page(part), tree[group_page(part)].text) for part in site.groups)
+    """The runbook of the site and of each group, with its reference and what it is about."""
+    for shown, paths in [
+        (site, (README, REFERENCE)),
+        *((g, (*group_pages(g),)) for g in site.groups),
+    ]:
+        yield shown, paths[0], "\n".join(tree[path].text for path in paths)
 
 
 def longest_line(part: Path) -> str:
@@ -164,7 +168,7 @@ def is_measured(shown: Site) -> bool:
     return shown.has_fabric and not shown.groups
 
 
-# The headings in their order, on README.md and REFERENCE.md or a group's page, and what has each.
+# The headings in their order, on the runbook and then on its reference, and what has each.
 ORDER: dict[str, Callable[[Site], bool]] = {
     "### Cables": is_cabled_site,
     "### The switch": lambda shown: bool(shown.switches) and is_site(shown),
@@ -179,6 +183,8 @@ ORDER: dict[str, Callable[[Site], bool]] = {
     "## Roll back": lambda _: True,
     "## Troubleshooting": lambda shown: is_served(shown) or is_measured(shown),
     "## When something fails": lambda shown: is_site(shown) and bool(shown.parts),
+    "## How a switch works": lambda shown: any(len(parts) > 1 for parts in shown.slots),
+    "## The gateway": lambda shown: is_site(shown) and "gateway" in shown.services,
     "## Interfaces": is_cabled_site,
     "## What a start does": lambda shown: is_served(shown) and not is_slurm_job(shown),
     "## What the job does": is_slurm_job,
@@ -211,10 +217,12 @@ def test_a_runbook_has_what_is_needed_at_the_nodes(file: Path, bundle: Bundle) -
     site = valid_file(file).site
     words = len(tree[README].text.split())
     # Each node, cable and service has lines of its own.
-    assert words <= 2000 + 200 * len(site.services) + 100 * max(0, len(site.nodes) - 2)
-    for page in (README, REFERENCE):
+    assert words <= 1800 + 100 * len(site.services) + 50 * len(site.nodes)
+    groups = [tuple(group_pages(part)) for part in site.groups]
+    assert all(len(tree[page].text.split()) <= 1500 for page, _ in groups)
+    for page in (README, REFERENCE, *(page for pair in groups for page in pair)):
         for target, anchor in re.findall(r"\]\(([\w./-]+\.md)?#([\w-]+)\)", tree[page].text):
-            there = tree[target or page].text
+            there = tree[normpath(Path(page).parent / target) if target else page].text
             headings = re.findall(r"^#+ (.+)$", there, re.MULTILINE)
             assert anchor in {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}
 

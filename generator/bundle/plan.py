@@ -238,8 +238,6 @@ _OPERATOR_OF_EVERY_SITE = (
 README = "README.md"
 REFERENCE = "REFERENCE.md"
 PAGE = "index.html"
-# The template of each group's page.
-GROUP_PAGE = "readme/group.md"
 CABLING = "cabling.svg"
 MEMORY = "memory.svg"
 MANIFEST = "MANIFEST.json"
@@ -257,9 +255,10 @@ JOB_FACTS = "jobs/job.env"
 START_JOB = "jobs/start.sh"
 
 
-def group_page(group: Site) -> str:
-    """The part of the runbook that is about one group."""
-    return f"operator/groups/{group.group}.md"
+def group_pages(group: Site) -> dict[str, str]:
+    """The runbook and the reference of one group, each with its template."""
+    page = f"operator/groups/{group.group}"
+    return {f"{page}.md": "readme/group.md", f"{page}.reference.md": "readme/group_reference.md"}
 
 
 def group_picture(group: Site) -> str:

@@ -16,7 +16,6 @@ from generator.bundle.plan import (
     CABLING,
     CHECKSUMS,
     DOCKERFILE,
-    GROUP_PAGE,
     IMAGE_FACTS,
     JOB_FACTS,
     MANIFEST,
@@ -26,7 +25,7 @@ from generator.bundle.plan import (
     README,
     REFERENCE,
     START_JOB,
-    group_page,
+    group_pages,
     group_picture,
     node_entries,
     operator_entries,
@@ -59,8 +58,10 @@ def render(
     files = [*_node_folders(site, nodes or site.nodes)]
     files += [File(path, printed(path, **v), 0o644, NOTHING) for path, v in _pages(site, files)]
     files += [
-        File(group_page(part), printed(GROUP_PAGE, **_values(part, README)), 0o644, NOTHING)
+        File(path, printed(template, **values | {"address": site.address}), 0o644, NOTHING)
         for part in site.groups
+        for values in [_values(part, README)]
+        for path, template in group_pages(part).items()
     ]
     files += [
         File(group_picture(part), printed(MEMORY, **_values(part, MEMORY)), 0o644, NOTHING)
@@ -168,8 +169,8 @@ def _of_group(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
         if path == f"{job.folder}/job.env":
             return JOB_FACTS, {"site": job}
     for part in site.groups:
-        if path == group_page(part):
-            return GROUP_PAGE, _values(part, README)
+        if template := group_pages(part).get(path):
+            return template, _values(part, README) | {"address": site.address}
         if path == group_picture(part):
             return MEMORY, _values(part, MEMORY)
     return None

@@ -32,6 +32,7 @@ def runbook(site: Site) -> dict[str, Any]:
     values = {
         "page": "site" if part else "groups" if site.groups else "network",
         "owners": owners(site),
+        "address": site.address,
         "several": several,
         "every": every(site),
         "head_interfaces": " ".join(interface.name for interface in site.cabled.interfaces),
