@@ -15,7 +15,7 @@ _NAMES = {
     "cache_tokens": "cache",
     "block_tokens": "cache",
     "states": "cache",
-    "room": "room for the cache",
+    "room": "KV cache memory",
     "graphs": "graphs and activations",
     "activations": "graphs and activations",
 }
@@ -63,7 +63,7 @@ def wrong_verdicts() -> list[Start]:
 
 
 def rooms() -> list[bool]:
-    """Whether each held-out room of a release is within its interval."""
+    """Whether the KV cache memory of each held-out start of a release is within its interval."""
     found = []
     for figure in compared(known=True):
         fit = figure.start.fit
@@ -88,7 +88,7 @@ def markdown() -> str:
     lines += ["", "| Ranges and verdicts | |", "|---|---|"]
     lines.append(f"| speeds within the range that is told | {inside} of {len(told)} |")
     lines.append(f"| speeds without evidence for a range | {len(speeds()) - len(told)} |")
-    lines.append(f"| rooms of releases within their interval | {sum(held)} of {len(held)} |")
+    lines.append(f"| KV cache memory within its interval, releases | {sum(held)} of {len(held)} |")
     lines.append(f"| wrong verdicts | {len(wrong_verdicts())} |")
     lines += ["", "| Off by more than a tenth | Published | Computed | Difference |"]
     lines.append("|---|---|---|---|")
@@ -107,7 +107,8 @@ def _row(name: str, figures: Sequence[Printed]) -> list[str]:
 
 
 def _off(figure: Printed) -> str:
-    name = f"[{figure.start.path.stem}](evidence/{figure.start.path.name}): {figure.kind}"
+    kind = _NAMES[figure.kind] if figure.kind == "room" else figure.kind
+    name = f"[{figure.start.path.stem}](evidence/{figure.start.path.name}): {kind}"
     return f"| {name} | {figure.value:g} | {figure.ours:.4g} | {figure.error:+.0%} |"
 
 

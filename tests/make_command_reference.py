@@ -154,7 +154,7 @@ request, with identical nodes folded into one; at 65,000 characters it is cut, a
 The answer is one of four: fits, can't tell, does not fit, or unknown, with what is missing. `--compare` shows
 other tensor and pipeline sizes, one node fewer and one more, a KV cache in 8 bits, and other checkpoints of the
 same model. `--measured` reads what vLLM, SGLang, TensorRT-LLM or llama.cpp printed at its start (llama.cpp only
-with `args: {log-verbosity: 4}`), and shows weights, graphs and room for the KV cache beside the prediction. If engines share nodes, the last table, in JSON
+with `args: {log-verbosity: 4}`), and shows weights, graphs and KV cache memory beside the prediction. If engines share nodes, the last table, in JSON
 `together[]`, adds up what they hold: `node`, `engines`, `together_gib`, `system_gib`. [How memory is counted](../../schemas/README.md#will-it-fit).
 """,
     "models": """\

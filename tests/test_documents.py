@@ -83,8 +83,8 @@ def test_figures_of_the_front_page_are_those_of_the_table() -> None:
     for row, sentence in (
         ("all", "of {0} figures, {2} are within 3% and {3} within 10%;"),
         (
-            "room for the cache",
-            "of the {0} for the KV cache's space, which decides, {2} are within 3%.",
+            "KV cache memory",
+            "of the {0} for KV cache memory, which decides, {2} are within 3%.",
         ),
         ("all", "{4} more have no estimate."),
     ):

@@ -997,7 +997,7 @@ def test_log_is_compared_with_the_prediction(sparkgen: Command, tmp_path: Path) 
         line[:25].strip(): line.split()[-1] for line in outcome.out.split("\n\n")[0].splitlines()
     }
     assert lines["weights of a rank, GiB"] == "-0.2%"
-    assert lines["room for the KV cache, GiB"[:25].strip()] == "+0.0%"
+    assert lines["KV cache memory, GiB"] == "+0.0%"
     log.write_text(VLLM_LOG.format(room="20.0") + "Free memory on device (110.1/121.63 GiB)")
     outcome = sparkgen("fit", site, "--measured", log, cwd=ROOT)
     assert "write 'visible_gib: 121.63'" in outcome.out
@@ -1066,7 +1066,7 @@ def test_calibration_corrects_the_prediction(
     site.write_text(text + "fit: {calibration: measured.yaml}\n")
     again = sparkgen("fit", site, "--measured", log, cwd=tmp_path)
     assert again.out.splitlines()[-1] == entry
-    difference = float(again.out.split("room for the KV cache, GiB")[1].split("%")[0].split()[-1])
+    difference = float(again.out.split("KV cache memory, GiB")[1].split("%")[0].split()[-1])
     assert abs(difference) <= 0.1
 
 

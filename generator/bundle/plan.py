@@ -261,9 +261,9 @@ def group_pages(group: Site) -> dict[str, str]:
     return {f"{page}.md": "readme/group.md", f"{page}.reference.md": "readme/group_reference.md"}
 
 
-def group_picture(group: Site) -> str:
-    """The memory picture of its nodes, beside its page."""
-    return f"operator/groups/{group.group}.svg"
+def memory_picture(part: Site) -> str:
+    """The picture of its nodes' memory, beside its page."""
+    return f"operator/groups/{part.group}.svg" if part.group else MEMORY
 
 
 def node_entries(site: Site) -> list[Entry]:

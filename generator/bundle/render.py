@@ -26,7 +26,7 @@ from generator.bundle.plan import (
     REFERENCE,
     START_JOB,
     group_pages,
-    group_picture,
+    memory_picture,
     node_entries,
     operator_entries,
     switch_template,
@@ -64,8 +64,8 @@ def render(
         for path, template in group_pages(part).items()
     ]
     files += [
-        File(group_picture(part), printed(MEMORY, **_values(part, MEMORY)), 0o644, NOTHING)
-        for part in site.groups
+        File(memory_picture(part), printed(MEMORY, **_values(part, MEMORY)), 0o644, NOTHING)
+        for part in site.parts
         if part.memory and part.memory.nodes
     ]
     files += [_operator_file(entry, site) for entry in operator_entries(site)]
@@ -77,8 +77,6 @@ def render(
     files += (file for job in site.jobs for file in _job(job))
     if site.has_fabric:
         files.append(File(CABLING, cabling(site), 0o644, NOTHING))
-    if site.serving and site.serving.memory and site.serving.memory.nodes:
-        files.append(File(MEMORY, printed(MEMORY, **_values(site, MEMORY)), 0o644, NOTHING))
     bundle = tree(files)
     text = manifest(site, source_sha256, bundle)
     recorded = [
@@ -171,7 +169,7 @@ def _of_group(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     for part in site.groups:
         if template := group_pages(part).get(path):
             return template, _values(part, README) | {"address": site.address}
-        if path == group_picture(part):
+        if path == memory_picture(part):
             return MEMORY, _values(part, MEMORY)
     return None
 

@@ -135,7 +135,7 @@ def _deciding(fit: Fit, seen: Measured) -> Iterator[tuple[str, float, float]]:
         most = max(node.kv_requested_gib for node in fit.nodes)
         yield "KV cache of all sequences, GiB", most, seen.allocated
     if seen.cache is not None:
-        yield "room for the KV cache, GiB", least.kv_room_gib, _room(fit, seen)
+        yield "KV cache memory, GiB", least.kv_room_gib, _room(fit, seen)
     if seen.cache is not None and seen.sequences and seen.context == fit.context:
         yield f"one of {fit.context} tokens, GiB", least.kv_one_gib, seen.cache / seen.sequences
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 Row = tuple[str, ...]
 
-_HEAD: Row = ("NODE", "STAGE", "WEIGHTS", "RESERVE", "KV CACHE", "KV ROOM", "HEADROOM")
+_HEAD: Row = ("NODE", "STAGE", "WEIGHTS", "RESERVE", "KV CACHE", "KV MEMORY", "HEADROOM")
 _PAGE_HEAD: Row = (
-    *("Node", "Stage", "Weights", "Reserve", "Requested KV cache", "Its room", "Headroom"),
+    *("Node", "Stage", "Weights", "Reserve", "Requested KV cache", "KV memory", "Headroom"),
 )
 # Of nodes on which an engine takes memory beside its share.
 _BESIDE = "Beside"
@@ -57,7 +57,7 @@ UNKNOWN = (
 # some published starts did not have, the system, and what the engine takes beside its share or
 # other programs take.
 UNSURE = 4
-LEGEND = ("weights", "reserve", "requested KV cache", "more room for it", "uncertain", "system")
+LEGEND = ("weights", "reserve", "requested KV cache", "spare KV cache", "uncertain", "system")
 BESIDE = "beside the engine's share"
 BAR_WIDTH = 60
 _BLOCKS = "█▓▒░▨·▚"
@@ -146,7 +146,7 @@ def verdict(fit: Fit) -> list[str]:
     if fit.by_the_engine:
         lines.append(f"weights of {listed(fit.by_the_engine, 'and')} are by the engine's own count")
     if fit.shares:
-        lines.append(f"the room for KV cache is divided at the start: {listed(fit.shares, 'and')}")
+        lines.append(f"the KV cache memory is divided at the start: {listed(fit.shares, 'and')}")
     lines += map(_besides, fit.beside)
     return [*lines, *_speeds(fit)]
 
@@ -294,7 +294,7 @@ def _besides(each: Beside) -> str:
         "filled": "beside the engine's share that fills while it serves, up to that",
         "moved": "of weights outside the engine's share",
     }[each.taken]
-    size = f"{each.amount:g} times the room" if each.of_room else f"{each.amount / GIB:.1f} GiB"
+    size = f"{each.amount:g} times KV memory" if each.of_room else f"{each.amount / GIB:.1f} GiB"
     name = f"{each.name}, by default" if each.is_default else each.name
     return f"{size} {how}: {name}"
 
