@@ -405,7 +405,7 @@ CHECKED = {
         CHECKED_BY_PULLING, "carried out in namespaces: every address pinged, wait-fabric.sh"
     ),
     "engine": "killed on simulated nodes with llama.cpp, vLLM and SGLang",
-    "models": "taken from a simulated node: it serves on, and verify.py tells",
+    "models": "removed from a simulated node: it keeps serving, and verify.py reports it",
 }
 OF_PROGRAMS = {
     "sparkgen-proxy": "killed on simulated nodes",
@@ -423,10 +423,10 @@ def test_tables_of_examples(request: pytest.FixtureRequest) -> None:
 
 def _tables() -> Iterator[str]:
     yield (
-        "# What still serves in four examples\n\n"
-        "`test_failures.py` writes these tables, and carries out each fault of a cable, port,\n"
-        "switch, node or management link in namespaces. Times are limits; those measured are in\n"
-        "[cluster/](cluster/measured.md), and no engine has run on a Spark.\n"
+        "# What still answers in four examples\n\n"
+        "`test_failures.py` writes these tables, and tries each fault of a cable, port, switch,\n"
+        "node or management link in namespaces. Times are upper limits; measured times are in\n"
+        "[cluster/](cluster/measured.md). No engine has run on a Spark.\n"
     )
     for name in OF_EACH_KIND:
         yield f"\n## {name}\n\n"
