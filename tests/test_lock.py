@@ -14,7 +14,7 @@ from conftest import Command
 from waiting import PATIENCE
 
 from generator.capture.archive import read
-from generator.locking import commit_on, lock_of
+from generator.locking.locking import commit_on, lock_of
 from generator.pipeline import read_site
 from generator.services.monitoring import GPU_IMAGE, NODE_IMAGE
 from generator.sitefile.defaults import default

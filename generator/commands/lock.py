@@ -12,7 +12,7 @@ from generator.commands import completion
 from generator.commands.adopting import captures_of
 from generator.commands.options import DATA_FORM, DRIFT, QUIET, SITE
 from generator.commands.sites import fail, publish, read, refuse
-from generator.locking import Locking, changes, lock_of, stale
+from generator.locking.locking import Locking, changes, lock_of, stale
 from generator.pipeline import Reading
 from generator.records import replace
 from generator.services import images

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from generator.capture import Capture
 from generator.diagnostics import listed
 from generator.drift.seen import Seen
-from generator.locking import commit_on, image_on
+from generator.locking.locking import commit_on, image_on
 from generator.reports.remarks import Place, Remark
 from generator.rules.registry import documented
 from generator.site import Part, Site

@@ -13,7 +13,7 @@ from generator.drift.installed import INSTALL, restarts
 from generator.drift.limits import limits
 from generator.drift.seen import Seen
 from generator.drift.uncaptured import is_unreadable
-from generator.locking import commit_on, image_on
+from generator.locking.locking import commit_on, image_on
 from generator.operation.reading import programs
 from generator.reports.remarks import Remark
 from generator.site import Member, Part, Site
