@@ -16,7 +16,7 @@ from conftest import Command
 
 from generator.adoption import adopt
 from generator.adoption.reading import Input, read
-from generator.audit import audit
+from generator.audit.findings import audit
 from generator.capture import CaptureError
 from generator.reports import located
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from generator.adoption import Adoption, adopt
 from generator.adoption.found import End, Word
 from generator.adoption.reading import Input, read
-from generator.audit import audit
+from generator.audit.findings import audit
 from generator.capture import CaptureError
 from generator.diagnostics import Severity
 

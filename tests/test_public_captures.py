@@ -18,7 +18,7 @@ from test_import import value
 
 from generator.adoption import adopt
 from generator.adoption.reading import Input, read
-from generator.audit import audit
+from generator.audit.findings import audit
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import sys
 import click
 
 from generator.adoption import adopt
-from generator.audit import audit
+from generator.audit.findings import audit
 from generator.commands.adopting import INPUTS, found
 from generator.commands.options import DRIFT, FORM, QUIET, STRICT
 from generator.commands.sites import TEXTUAL, color_of
