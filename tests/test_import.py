@@ -25,7 +25,7 @@ from generator.adoption import Adoption, adopt
 from generator.adoption.draft import Draft
 from generator.adoption.found import Loss, Word
 from generator.adoption.reading import Input, read
-from generator.audit import audit
+from generator.audit.findings import audit
 from generator.bundle.render import render
 from generator.capture.archive import read as read_archive
 from generator.diagnostics import Span

@@ -17,7 +17,7 @@ from waiting import PATIENCE
 from generator.fabric.topologies import SWITCH, TOPOLOGIES
 from generator.pipeline import read_site
 from generator.resources import ROOT
-from generator.scaffold import ENGINES
+from generator.scaffold.scaffold import ENGINES
 from generator.site import Site
 
 NO_OUTPUT = "no output of ip, ibdev2netdev, rdma link, ibv_devinfo or show_gids"

@@ -16,7 +16,7 @@ from captured_nodes import Container, Machine, address
 
 from generator.adoption import adopt
 from generator.adoption.reading import Input, read
-from generator.audit import audit
+from generator.audit.findings import audit
 from generator.capture.archive import read as read_archive
 from generator.drift import drift
 from generator.reports.text import text as report

@@ -21,8 +21,8 @@ from generator.engines import handed_on
 from generator.hardware import VISIBLE_GIB
 from generator.rules.files import is_relative_file
 from generator.rules.flags.parser import parsers
-from generator.scaffold import ENGINES as STARTS
-from generator.scaffold import MODEL, MODEL_FILES
+from generator.scaffold.scaffold import ENGINES as STARTS
+from generator.scaffold.scaffold import MODEL, MODEL_FILES
 from generator.sitefile.defaults import default
 from generator.sitefile.source import Plain
 from generator.sitefile.text_types import TEXT_TYPES

@@ -16,9 +16,9 @@ from generator.fabric.topologies import MIXED, PAIRS, SWITCH, TOPOLOGIES
 from generator.fabric.topologies.kind import TopologyKind
 from generator.fit.table import verdict
 from generator.hardware import PORTS
-from generator.scaffold import ENGINES, MODEL, Scaffold, ScaffoldError, kind_of, scaffold
 from generator.scaffold.discovery import Discovery, DiscoveryError, discover
 from generator.scaffold.plan import Request
+from generator.scaffold.scaffold import ENGINES, MODEL, Scaffold, ScaffoldError, kind_of, scaffold
 from generator.sitefile.defaults import default
 from generator.sitefile.json_schema import json_schema
 from generator.sitefile.text_types import TEXT_TYPES
