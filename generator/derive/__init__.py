@@ -7,7 +7,6 @@ from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, TypedDict
 
 from generator import services
-from generator.catalogs.advisories import Advisory, advisories
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.derive import environment, files
 from generator.derive.container import TIMES, container, times
@@ -254,7 +253,6 @@ def _whole(
         bandwidth=_bandwidth(topology, len(declared.nodes)),
         times=groups[0].times if groups else TIMES,
         test_nccl=groups[0].test_nccl if groups else f"{TEST_NCCL}-1",
-        advisories=_advisories(),
         groups=tuple(groups),
         jobs=(),
     )
@@ -298,11 +296,6 @@ def _idle(declared: CompleteDeclaration, beside: Mapping[str, Service]) -> Mappi
     return found
 
 
-def _advisories() -> tuple[Advisory, ...]:
-    """Those that only a node itself can check."""
-    return tuple(one for one in advisories() if one.kernel or one.driver)
-
-
 def _part(
     declared: CompletePart,
     file: str,
@@ -329,7 +322,6 @@ def _part(
         times=times(declared.engine),
         test_nccl=_test_nccl(declared.engine),
         image_build=image_build(declared.engine, declared.sources),
-        advisories=_advisories(),
         groups=(),
         jobs=(),
         group=place.group,

@@ -5,7 +5,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING, Literal
 
-from generator.catalogs.advisories import Advisory
+from generator.catalogs.advisories import Advisory, advisories
 from generator.diagnostics import KeyPath
 from generator.fabric.addressing import Cable, Port, SwitchPort
 from generator.fabric.nccl import ROUTED_FROM
@@ -52,7 +52,6 @@ class Site:
     """A whole site; nodes in the order of the list, cables by number.
 
     `test_nccl` is the NCCL release, 2.30.7-1, that the bandwidth test is built with on the nodes.
-    `advisories` are those that only a node itself can check.
 
     A site of several engines has a part for each in its `groups`. A site of one engine is a part
     itself. A site without an engine has no parts: it is its network and services.
@@ -110,7 +109,6 @@ class Site:
     bandwidth: Bandwidth
     times: Times
     test_nccl: str
-    advisories: tuple[Advisory, ...]
     groups: "tuple[Part, ...]"
     jobs: "tuple[Job, ...]"
 
@@ -272,6 +270,11 @@ class Site:
         """The oldest NCCL that can tell the ports of its nodes apart, empty if any works."""
         routed = any("NCCL_IB_SUBNET_AWARE_ROUTING" in node.nccl for node in self.nodes)
         return ROUTED_FROM if routed else ""
+
+    @property
+    def advisories(self) -> tuple[Advisory, ...]:
+        """Those that only a node itself can check."""
+        return tuple(one for one in advisories() if one.kernel or one.driver)
 
     @property
     def both_halves(self) -> bool:
