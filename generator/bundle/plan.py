@@ -24,12 +24,11 @@ from generator.bundle.cable_sheet import cable_sheet
 from generator.bundle.payload import is_copied, original
 from generator.catalogs.engines import module_name, names
 from generator.services import SERVICES
-from generator.site import RAW_ENV, Member, Node, Part, Site
+from generator.site import FILES, RAW_ENV, Member, Node, Part, Site
 from generator.site.entry import Entry, OperatorEntry, everywhere, of_engine, of_job, several
 from generator.site.places import is_context as is_context
 from generator.site.places import is_recorded as is_recorded
 from generator.site.switch_setup import SwitchSetup
-from generator.sitefile.declaration import FILES
 
 if TYPE_CHECKING:
     from generator.site.job import Job

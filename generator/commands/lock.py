@@ -16,9 +16,9 @@ from generator.locking.locking import Locking, changes, lock_of, stale
 from generator.pipeline import Reading
 from generator.records import replace
 from generator.services import images
+from generator.site import FILES
 from generator.site.complete import CompleteDeclaration, CompletePart
 from generator.site.container import ImageBuild
-from generator.sitefile.declaration import FILES
 from generator.sitefile.lock import SUFFIX, Lock, LockedFile, LockedImage, LockedModel
 
 

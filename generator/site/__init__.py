@@ -18,9 +18,11 @@ from generator.site.container import (
 from generator.site.node import ControlPlane, HostEntry, Link, Member, Node, Rank, Variables
 from generator.site.serving import MODEL_PART, Api, Engine, Model
 from generator.site.site import PORTS_OF_WORKERS, Bandwidth, Part, Site
+from generator.sitefile.declaration import FILES
 
 __all__ = (
     "ENGINE_ENV",
+    "FILES",
     "GIVEN_SECRETS",
     "MODEL_PART",
     "PORTS_OF_WORKERS",

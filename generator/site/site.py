@@ -271,7 +271,7 @@ class Site:
         routed = any("NCCL_IB_SUBNET_AWARE_ROUTING" in node.nccl for node in self.nodes)
         return ROUTED_FROM if routed else ""
 
-    @property
+    @cached_property
     def advisories(self) -> tuple[Advisory, ...]:
         """Those that only a node itself can check."""
         return tuple(one for one in advisories() if one.kernel or one.driver)
