@@ -12,7 +12,7 @@ from tables import of_each
 
 from generator import catalogs
 from generator.catalogs import Checkpoint, Image
-from generator.resources import SCHEMAS
+from generator.resources import ROOT, SCHEMAS
 
 MODELS: dict[str, Any] = yaml.load((SCHEMAS / "models.yaml").read_bytes(), yaml.CSafeLoader)
 IMAGES: list[dict[str, Any]] = [
@@ -279,3 +279,32 @@ def test_each_advised_method_has_a_draft_or_is_a_known_gap() -> None:
         for method in own.get("speculative", ())
     }
     assert {each for each in advised - known if each[1] not in IN_THE_MODEL} == WITHOUT_DRAFTS
+
+
+def test_every_file_of_schemas_says_what_it_holds() -> None:
+    """Only published starts don't: the first key of each is where it is from."""
+    files = [path for path in SCHEMAS.rglob("*.*") if path.suffix in (".tsv", ".yaml", ".txt")]
+    described = [path for path in files if path.parent.name != "evidence"]
+    bare = [path.name for path in described if not path.read_text("utf-8").startswith("# ")]
+    assert bare == [], "a file of schemas/ starts with a comment"
+
+
+READ = re.compile(r'\brows\("([\w-]+)"\)')
+TABLES = {
+    name
+    for path in (ROOT / "generator").rglob("*.py")
+    for name in READ.findall(path.read_text("utf-8"))
+}
+
+
+# What the first column of a table is called: no row of any has such a value there.
+FIRST_COLUMNS = {"engine", "id", "key", "kind", "name", "program", "rule", "setting", "use"}
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_table_names_its_columns(name: str) -> None:
+    """The line of names is skipped: without it, the first row would be lost."""
+    lines = (SCHEMAS / f"{name}.tsv").read_text("utf-8").splitlines()
+    first, *rest = [line.split("\t")[0] for line in lines if not line.startswith("#")]
+    assert first in FIRST_COLUMNS, f"schemas/{name}.tsv has no line with the names of its columns"
+    assert FIRST_COLUMNS.isdisjoint(rest)

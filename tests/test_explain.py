@@ -224,6 +224,11 @@ def test_ids_are_unique() -> None:
     assert len(titles) == len(set(titles))
 
 
+def test_rules_that_make_others_pointless_exist() -> None:
+    gone = {n: sorted((r.unless | r.suppressed_by) - RULES.keys()) for n, r in RULES.items()}
+    assert {number: others for number, others in gone.items() if others} == {}
+
+
 def test_every_module_with_rules_is_imported() -> None:
     package = ROOT / "generator"
     for path in (package / "rules").rglob("*.py"):

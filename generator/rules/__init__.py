@@ -202,7 +202,8 @@ def _in_order() -> tuple[str, ...]:
 
     def add(number: str) -> None:
         if number not in ordered:
-            for other in sorted(RULES[number].unless | RULES[number].suppressed_by):
+            others = RULES[number].unless | RULES[number].suppressed_by
+            for other in sorted(others & RULES.keys()):
                 add(other)
             ordered[number] = RULES[number]
 
