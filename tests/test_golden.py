@@ -22,13 +22,14 @@ import pytest
 import yaml
 from conftest import Bundle, Command
 from programs import require
-from valid_sites import EXAMPLES
+from valid_sites import EXAMPLES, valid_file
 
 from generator import __version__
 from generator.bundle.payload import original
 from generator.bundle.plan import CARRIED, is_context, payload
+from generator.bundle.render import recipe
 from generator.bundle.tree import Tree
-from generator.resources import ROOT
+from generator.resources import ROOT, TEMPLATES
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.parent.name for path in GOLDEN.glob("*/site.yaml"))
@@ -109,6 +110,28 @@ def differences(expected: Files, actual: Files) -> Iterator[str]:
             yield from unified_diff(
                 old.splitlines(), new.splitlines(), f"expected/{path}", f"made/{path}", lineterm=""
             )
+
+
+def test_every_template_of_a_file_has_a_case() -> None:
+    """The rest are pages, which have a case each, and what templates include."""
+    files = ("node", "operator", "jobs", "switches")
+    included = "operator/image/engines/"
+    templates = {path for folder in files for path in (TEMPLATES / folder).rglob("*.j2")}
+    names = {path.relative_to(TEMPLATES).with_suffix("").as_posix() for path in templates}
+    made = {template for case in CASES for template in templates_of(case)}
+    missing = {name for name in names - made if not name.startswith(included)}
+    assert missing == set(), "no golden case keeps a file of these templates"
+
+
+def templates_of(case: str) -> Iterator[str]:
+    """The templates of the files that a case keeps, or whose digests it keeps."""
+    folder, site = GOLDEN / case / "expected", valid_file(GOLDEN / case / "site.yaml").site
+    kept = {*on_disk(folder)}
+    if "MANIFEST.json" in kept:
+        kept |= json.loads((folder / "MANIFEST.json").read_text())["files"].keys()
+    for path in kept:
+        if "/" in path and (found := recipe(site, path)):
+            yield found[0]
 
 
 def test_committed_bundles_are_fresh(sparkgen: Command) -> None:
