@@ -11,6 +11,7 @@ import shutil
 import stat
 import struct
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -184,6 +185,7 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     for name in ("verify.py", "SHA256SUMS"):
         (tree / name).unlink()
     host.write("etc/dgx-release", DGX_RELEASE)
+    host.write("etc/hostname", f"{node.name}\n")
     loopback = f"127.0.0.1 localhost\n127.0.1.1 {node.name}\n"
     fabric_hosts = tree / "etc/sparkgen/hosts"
     host.write("etc/hosts", loopback + (fabric_hosts.read_text() if fabric_hosts.exists() else ""))
@@ -361,20 +363,19 @@ def unit(
     load: str = "loaded",
     reload: str = "no",
     sub: str = "running",
-    entered: int = -3600,
-    restarts: int = 2,
+    entered: int = 0,
+    restarts: int = 0,
 ) -> str:
     """The output of systemctl for the unit, which became active at a time relative to now, in s.
 
     One that is not started has not been since boot.
     """
-    uptime = float(Path("/proc/uptime").read_text().split()[0])
     # A machine of the tests may have been up for less than that.
-    since = 0 if active == "inactive" else max(1, int((uptime + entered) * 1e6))
+    since = 0 if active == "inactive" else max(1, int((time.monotonic() + entered) * 1e6))
     return (
         f"LoadState={load}\\nActiveState={active}\\nSubState={sub}\\nUnitFileState={file}\\n"
         f"NeedDaemonReload={reload}\\nNRestarts={restarts}\\nResult=exit-code\\n"
-        f"ActiveEnterTimestampMonotonic={since}\\n"
+        f"ActiveEnterTimestampMonotonic={since}\\nStateChangeTimestampMonotonic={since}\\n"
     )
 
 
@@ -657,7 +658,7 @@ def test_running_engine(mesh: Machine) -> None:
     group = Path("/proc/1/cgroup").read_text().partition("\n")[0]
     mesh.answers["docker"]["'ps --no-trunc --quiet --filter name=^sparkgen-'"] = f"{group}\\n"
     lines = mesh.lines()
-    assert lines["unit engine"] == "OK active, enabled, 2 restarts"
+    assert lines["unit engine"] == "OK active, enabled, 0 restarts"
     assert lines["api"].startswith("OK http://10.0.0.11:8000 ")
     assert lines["ports"].endswith("in use here: 8000")
     assert lines["memory"].endswith("beside the engine")
@@ -665,8 +666,8 @@ def test_running_engine(mesh: Machine) -> None:
 
 def test_healthy_soon_after_a_restart(mesh: Machine) -> None:
     running(mesh)
-    mesh.answers["systemctl"]["*"] = unit("active", "enabled", entered=-60)
-    assert mesh.lines()["unit engine"] == "OK active, enabled, 2 restarts"
+    mesh.answers["systemctl"]["*"] = unit("active", "enabled")
+    assert mesh.lines()["unit engine"] == "OK active, enabled, 0 restarts"
 
 
 @pytest.mark.long
@@ -1431,7 +1432,7 @@ FAULTS = (
     ),
     Fault(
         "unit engine",
-        "it has failed, after 2 restarts",
+        "it has failed, after 0 restarts",
         "journalctl -u sparkgen-engine",
         answer("systemctl", unit("failed", "enabled")),
     ),
@@ -1511,7 +1512,7 @@ FAULTS = (
     ),
     Fault(
         "unit guard",
-        "it has failed, after 2 restarts",
+        "it has failed, after 0 restarts",
         "journalctl -u sparkgen-guard",
         answer("systemctl", unit("failed", "enabled"), "*sparkgen-guard"),
         SERVICES,
@@ -1544,8 +1545,8 @@ FAULTS = (
     ),
     Fault(
         "secrets",
-        "/etc/sparkgen/secrets.env can be read by everyone",
-        "sudo chmod 0600",
+        "/etc/sparkgen/secrets.env can be read by others than root",
+        "sudo chown root:root",
         lambda m: (m.tree / "etc/sparkgen/secrets.env").chmod(0o644),
         MPI,
     ),
@@ -1639,10 +1640,14 @@ def replaced(path: str) -> Callable[[Machine], None]:
     return replace
 
 
-def log(line: str) -> Callable[[Machine], None]:
+def log(line: str) -> Callable[[Machine], object]:
     """Let the kernel say something, ten seconds after now."""
-    stamp = float(Path("/proc/uptime").read_text().split()[0]) + 10
-    return answer("journalctl", f"{KERNEL_LOG}[{stamp:12.6f}] spark1 kernel: {line}\\n")
+
+    def say(m: Machine) -> None:
+        said = f"{KERNEL_LOG}[{time.monotonic() + 10:12.6f}] spark1 kernel: {line}\\n"
+        m.answers["journalctl"]["*"] = said
+
+    return say
 
 
 def counting(*lines: str) -> Callable[[Machine], None]:
@@ -1882,6 +1887,21 @@ STATES |= {
         "python3 (1, 61440 MiB) also computes on the GPU",
         answer("nvidia-smi", "1, /usr/bin/python3, 61440 MiB\\n", "'--query-compute-apps=pid'*"),
     ),
+    "GPU that takes no programs": (
+        "driver",
+        "the GPU's compute mode is Prohibited",
+        answer("nvidia-smi", "Prohibited\\n", "--query-gpu=compute_mode*"),
+    ),
+    "InfiniBand": (
+        first("hca"),
+        f"{FIRST.hca} is an InfiniBand port, not Ethernet",
+        lambda m: m.write(f"{m.hca(FIRST)}/ports/1/link_layer", "InfiniBand\n"),
+    ),
+    "route to a peer over another interface": (
+        first("peers"),
+        f"the kernel sends {PEER} over enP7s7 instead of {FIRST.name}",
+        answer("ip", f"{PEER} dev enP7s7 src 10.0.0.11 uid 0 \\n", "'-4 -force -batch -'"),
+    ),
     "address of someone else": (
         first("link"),
         f"cable 1: {FIRST.name} also has 169.254.7.7/16",
@@ -1910,7 +1930,7 @@ STATES |= {
             answer(
                 "ip",
                 f"default via 192.168.177.12 dev {FIRST.name} proto static metric 50\\n",
-                f"'-{kind} route show default'",
+                f"'-{kind} route show'",
             ),
         )
         for kind in (4, 6)
@@ -1979,7 +1999,8 @@ def test_every_setting_of_a_container_is_compared() -> None:
                     }
                     assert composed.keys() == services.keys()
                     for name, about in services.items():
-                        assert about.keys() <= known, path
+                        deeper = {f"healthcheck.{key}" for key in about.get("healthcheck", ())}
+                        assert {*about, *deeper} - {"healthcheck"} <= known, path
                         assert plain(composed[name]) == plain(about), path
 
 
@@ -1990,6 +2011,129 @@ def plain(value: object) -> object:
     if isinstance(value, list):
         return [plain(one) for one in value]
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# What each installed file sets is compared with what is in force
+
+
+def answering(answers: Mapping[str, str]) -> Callable[..., Any]:
+    """Programs that give these answers, by their whole command, and otherwise fail."""
+    node = loaded("node/opt/sparkgen/node.py")
+
+    def run(*words: str, **_: object) -> Any:
+        said = answers.get(" ".join(words))
+        is_bad = said is None or said.startswith("!")
+        return node.Answer(not is_bad, "" if is_bad else said, (said or "")[1:] if is_bad else "")
+
+    return run
+
+
+# Of each line that sets something: the command that tells, what it says then, and otherwise.
+Shown = tuple[str, str, str]
+
+
+def shown_by_fail2ban(text: str) -> Iterator[Shown]:
+    for name, value in re.findall(r"(?m)^(\w+) = (.*)$", text):
+        in_seconds = {"10m": "600", "1h": "3600"}.get(value, value)
+        rows = value.replace("127.0.0.1/8", "127.0.0.0/8").split()
+        sound, other = {
+            "ignoreip": (
+                "These IP addresses/networks are ignored:\n|- " + "\n|- ".join(rows),
+                "`- ::1",
+            ),
+            "banaction": (f"The jail sshd has the following actions:\n{value}", "iptables"),
+            "backend": (
+                "Current match filter:\n_SYSTEMD_UNIT=ssh.service",
+                "No journal match filter",
+            ),
+        }.get(name, (in_seconds, f"{in_seconds}1"))
+        asked = {"banaction": "actions", "backend": "journalmatch"}.get(name, name)
+        # Without the jail there is no answer at all, which the check of its status tells.
+        if name != "enabled":
+            yield f"fail2ban-client get sshd {asked}", sound, other
+
+
+def shown_by_systemd(unit: str, text: str) -> Iterator[Shown]:
+    for name, value in re.findall(r"(?m)^(\w+)=(.*)$", text):
+        number = str(int(value[:-1]) << 20) if value.endswith("M") else value
+        command = f"systemctl show --property={name},MainPID,LoadState {unit}"
+        rest = "MainPID=0\nLoadState=loaded"
+        yield command, f"{name}={number}\n{rest}", f"{name}=7\n{rest}"
+
+
+def shown_by_programs(text: str) -> Iterator[Shown]:
+    for order in re.findall(r"(?m)^ExecStart=(.*)$", text):
+        path, *words = order.split()
+        match path, words:
+            case "/usr/sbin/dcb", [what, _, *about, last]:
+                about = [word for word in about if ":" not in word]
+                command = f"dcb -N {what} show {' '.join(about)}"
+                yield command, f"{about[-1]} 0:off 26:9 {last}", f"{about[-1]} 0:off 3:off 26:4"
+            case "/usr/sbin/iptables", ["--wait", "10", "-I", *rule]:
+                command = f"iptables --wait 10 -C {' '.join(rule)}"
+                yield (
+                    command,
+                    "",
+                    "!iptables: Bad rule (does a matching rule exist in that chain?).",
+                )
+            case _:
+                # The check of the clock tells what this has set.
+                assert order.startswith("/usr/bin/nvidia-smi --lock-gpu-clocks="), order
+
+
+def test_every_setting_of_a_file_is_compared() -> None:
+    """Each line that sets something is told from another value, and from nothing else."""
+    require_root()
+    verify = loaded("node/verify.py")
+    checks = {row.name for row in verify.CHECKS}
+    assert {check for found in verify.EFFECTS.values() for check in found} <= checks
+    seen = set[str]()
+    for folder in covering([*NODES, *IDLE], lambda folder: {*folder.modes}):
+        for path, found in settings_of(folder):
+            sound = {command: good for command, good, _ in found}
+            node = verify.Node(folder.path, verify.Options(), Path("/nowhere"), answering(sound))
+            assert faults_of(node, path) == [], path
+            for command, _, bad in found:
+                one = answering({**sound, command: bad})
+                node = verify.Node(folder.path, verify.Options(), Path("/nowhere"), one)
+                assert len(faults_of(node, path)) == 1, (path, command)
+                seen.add(command.split()[0])
+    assert seen == {"fail2ban-client", "systemctl", "dcb", "iptables"}
+
+
+def settings_of(folder: NodeFolder) -> Iterator[tuple[str, list[Shown]]]:
+    """The files of a node that set what a program shows, each with what it sets."""
+    for path in folder.modes:
+        text = (folder.path / path).read_text() if path.startswith("etc/") else ""
+        if path.startswith("etc/fail2ban/"):
+            yield path, [*shown_by_fail2ban(text)]
+        elif path.startswith("etc/systemd/system/") and ".d/" in path:
+            yield path, [*shown_by_systemd(Path(path).parent.name.removesuffix(".d"), text)]
+        elif path.startswith("etc/systemd/system/") and "RemainAfterExit=yes" in text:
+            yield path, [*shown_by_programs(text)]
+        elif path.startswith("etc/sysctl.d/"):
+            lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+            network = loaded("node/opt/sparkgen/network.py")
+            assert len(lines) == len(re.findall(network.SETTING, text))
+        elif path.startswith("etc/netplan/"):
+            for about in yaml.safe_load(text)["network"]["ethernets"].values():
+                assert {*about} <= {*COMPARED_BY_LINK, *ONLY_AT_BOOT}
+
+
+# The keys of netplan: what they set is compared with addresses, routes and settings of the kernel.
+COMPARED_BY_LINK = ("addresses", "mtu", "routes", "dhcp4", "dhcp6", "accept-ra")
+# Whether the boot waits for a link, and who configures it; the engines use no link-local address.
+ONLY_AT_BOOT = ("optional", "renderer", "link-local")
+
+
+def faults_of(node: Any, path: str) -> list[str]:
+    """How what a file sets differs from what is in force."""
+    text = node.own(path)
+    if path.startswith("etc/fail2ban/"):
+        return [*node.of_jail()]
+    if ".d/" in path:
+        return [*node.of_drop_in(Path(path).parent.name.removesuffix(".d"), text)]
+    return list(node.undone(text))
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -2005,6 +2149,103 @@ def test_states_of_a_running_engine(state: str, mesh: Machine) -> None:
     assert ". To do: " in after[check]
     worse = {name for name in after if after[name].startswith("FAIL ")} - {"ports", "alike"}
     assert worse == {check}
+
+
+def only(name: str, **about: Any) -> Callable[[Machine], object]:
+    """Let one unit be active."""
+
+    def activate(m: Machine) -> None:
+        said = unit("active", "enabled", **about)
+        m.answers["systemctl"] = {f"*' {name}'": said, **m.answers["systemctl"]}
+
+    return activate
+
+
+def older(name: str, path: str) -> Callable[[Machine], object]:
+    """A unit that is active since before a file changed."""
+
+    def make(m: Machine) -> None:
+        only(name)(m)
+        # The clock of files moves in steps.
+        time.sleep(0.05)
+        replaced(path)(m)
+
+    return make
+
+
+SERVICE_STATES: dict[str, tuple[str, str, Callable[[Machine], object]]] = {
+    "values of the jail": (
+        "fail2ban",
+        "FAIL its jail sshd has maxretry 500, not 5. ",
+        answer("fail2ban-client", "500\\n", "'get sshd maxretry'"),
+    ),
+    "settings of ssh": (
+        "ssh",
+        "FAIL port 2222, not 22, user nobody, not nvidia. To do: remove it from /etc/ssh/ssh_conf",
+        writes("etc/ssh/ssh_config.d/10-x.conf", "Host *\n  User nobody\n  Port 2222\n"),
+    ),
+    "settings that sshd has not read": (
+        "sshd",
+        f"FAIL it has read its settings before they changed: /{SSHD}. To do: ",
+        older("ssh", SSHD),
+    ),
+    "flow control": (
+        "unit qos",
+        "FAIL what it has set is set no longer: /usr/sbin/dcb pfc set dev ",
+        lambda m: (only("sparkgen-qos")(m), m.answers.update(dcb={"*pfc*": "prio-pfc 3:off\\n"})),
+    ),
+    "program that has changed": (
+        "unit guard",
+        "FAIL applied, not restarted: it runs /opt/sparkgen/guard.py as it was",
+        older("sparkgen-guard", "opt/sparkgen/guard.py"),
+    ),
+    "unit of a timer": (
+        "unit verify",
+        "FAIL it has failed, after 0 restarts. ",
+        lambda m: m.answers.update(
+            systemctl={"*' sparkgen-verify'": unit("failed", "static"), **m.answers["systemctl"]}
+        ),
+    ),
+    "containers that are gone": (
+        "containers",
+        "FAIL not running, though its unit is active: sparkgen-node-exporter of sparkgen-monit",
+        only("sparkgen-monitoring"),
+    ),
+    "change that is not confirmed": (
+        "unit undo-boot.timer",
+        "SKIP the last change is not confirmed yet, and will be reverted. To do: over a new conn",
+        writes("etc/systemd/system/sparkgen-undo-boot.timer", "[Timer]\n"),
+    ),
+    "file that is a link": (
+        "files",
+        "FAIL /opt/sparkgen/guard.py is a link. To do: ",
+        lambda m: (
+            (m.tree / "opt/sparkgen/guard.py").rename(m.tree / "opt/sparkgen/other"),
+            (m.tree / "opt/sparkgen/guard.py").symlink_to("other"),
+        ),
+    ),
+    "address of IPv6 for a peer": (
+        "hosts",
+        "SKIP /etc/hosts also has addresses that this site does not name: spark2 is fd00::99",
+        lambda m: m.edit("etc/hosts", "127.0.0.1 localhost", "fd00::99 spark2"),
+    ),
+}
+
+
+@pytest.mark.parametrize("state", SERVICE_STATES)
+def test_states_of_services(state: str, memory: Path) -> None:
+    check, found, make = SERVICE_STATES[state]
+    host = machine(SERVICES, memory)
+    before = sound(host)
+    # Nothing is started yet.
+    failing = {name for name in before if before[name].startswith("FAIL ")}
+    assert all(name.startswith("unit ") for name in failing - {"api"})
+    make(host)
+    after = host.lines()
+    assert after[check].startswith(found), after.get(check)
+    new = {name for name in after if after[name].startswith("FAIL ")} - failing
+    worse = new | ({check} if check in failing and after[check] != before[check] else set())
+    assert worse == ({check} if found.startswith("FAIL ") else set())
 
 
 HUNG = "96, 12.34\\n"

@@ -32,6 +32,7 @@ import os
 import re
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -46,6 +47,7 @@ try:
     from network import BandwidthChecks
     from node import (
         BUSY,
+        CHANGED,
         CURL,
         DRIVER,
         STARTED,
@@ -62,7 +64,7 @@ try:
         some_of,
         text_of,
     )
-    from running import SECRETS, RunningChecks
+    from running import SECRETS, RunningChecks, changed_after
 except ImportError as error:
     print(f"{error}; copy this node's folder of the bundle here again", file=sys.stderr)
     raise SystemExit(2) from error
@@ -74,6 +76,7 @@ TABLE = r"""
 hostname | | The machine's name, with the node's.
   OK | {found}
   FAIL other | this machine is called {found}, and the folder is for {node.name} | use the folder of this machine, or: sudo {node.installer} --apply --set-hostname
+  FAIL later | after a reboot this machine will be called {later}, as /etc/hostname says | sudo hostnamectl set-hostname {node.name}
 os | | The release of DGX OS, with the first one that supports clusters.
   OK | DGX OS {version}, kernel {kernel}
   FAIL foreign | /etc/dgx-release does not say DGX Spark | run this on a DGX Spark with DGX OS
@@ -81,6 +84,7 @@ os | | The release of DGX OS, with the first one that supports clusters.
 driver | | Whether the driver answers and has a GPU.
   OK | {node.driver}
   FAIL none | nvidia-smi shows {said} | reboot; if that does not help, install the updates of the DGX Dashboard
+  FAIL mode | the GPU's compute mode is {mode}: an engine has several processes | sudo nvidia-smi --compute-mode=DEFAULT
 clock | fact=CLOCK_MHZ | The GPU's clock, with its limit in the site.
   OK | {now} MHz, at most {bound}
   SKIP silent | nvidia-smi does not say how fast the GPU runs
@@ -122,6 +126,7 @@ files | folder | Each file of the bundle, with the one that is installed: text a
   OK | all {number} are those of the bundle
   SKIP unlisted | bundle fails
   SKIP hidden | only root can read {hidden}; the other files are those of the bundle
+  SKIP unknown | no check looks at what these set: {unknown}
   FAIL wrong | {wrong} | sudo {node.installer} --check shows how, --apply fixes it
 rights | | Who can write to what root runs or reads, and to the folders on its path.
   OK | only root can change what is installed
@@ -137,7 +142,7 @@ nccl-masks | file=etc/nccl.conf | The variables of nccl.conf, with this user's e
 secrets | fact=SECRET | Whether each secret has a value, which only root can read.
   OK | {file} has a value for each name
   LATER gone | there is no {file} | create it as README.md says: the engine does not start without it
-  FAIL open | {file} can be read by everyone | sudo chmod 0600 {file}
+  FAIL open | {file} can be read by others than root | sudo chown root:root {file} && sudo chmod 0600 {file}
   SKIP closed | {file} exists; only root can read it
   LATER empty | {file} has no value for {empty} | sudoedit {file}: one NAME=VALUE per line
 image | engine fact=IMAGE dockerd later | The engine's image: its architecture, and its build.
@@ -212,7 +217,12 @@ unit | | The state of each unit of the bundle that a target wants, and of its ti
   FAIL disabled | active, but {file}: a reboot will not bring it back | sudo systemctl enable {unit}
   FAIL often | {restarts} restarts, the last one {age:.0f} s ago | find the cause with journalctl -u {unit}; once it is mended, sudo systemctl reset-failed {unit} clears the count
   FAIL young | {restarts} restarts, the last one {age:.0f} s ago | find the cause with journalctl -u {unit}; fine if it is still up after {load:g} s
+  FAIL empty | active for {age:.0f} s, and what it is to run is not there | sudo systemctl restart {unit}
+  FAIL undone | what it has set is set no longer: {undone} | sudo systemctl restart {unit}
+  FAIL older | applied, not restarted: it runs {older} as it was before it changed | sudo systemctl restart {unit}
+  FAIL drop-in | the bundle's drop-in does not apply: {wrong} | systemctl cat {unit} shows what overrides it; then: sudo systemctl restart {unit}
   FAIL timer | the timer is not running | sudo systemctl start {unit}
+  SKIP undo | the last change is not confirmed yet, and will be reverted | over a new connection: sudo {node.installer} --confirm
   FAIL left | it is a unit of an earlier bundle | sudo systemctl disable --now {unit}, and remove /etc/systemd/system/{unit}
 running | engine runs later | The engine with the bundle: image, arguments, environment, mounts, files.
   OK | image, arguments, environment, mounts and files are those of the bundle
@@ -224,6 +234,7 @@ running | engine runs later | The engine with the bundle: image, arguments, envi
 containers | daemon later | The running containers of the services, with their Compose files.
   OK | {right} are those of their Compose files
   FAIL other | applied, not restarted: {wrong} | restart what runs it: sudo systemctl restart {begin}
+  FAIL gone | not running, though its unit is active: {gone} | docker ps --all, and restart that unit
   FAIL left | {left} runs, and is not of this bundle | docker rm --force {left}
 gpu | | What else computes on the GPU, beside the bundle's engines.
   OK | nothing but the engine computes on the GPU
@@ -241,6 +252,7 @@ api | engine fact=HEALTH_URL turn | Whether the engine serves: Docker's status, 
   FAIL sick | the container is {health} | docker inspect --format '{{{{json .State.Health}}}}' {engine.unit}, and docker logs {engine.unit}
   FAIL silent | {engine.url}/health does not answer, though the container is healthy | look for what is in between: sudo ufw status, ip address
   FAIL mute | {engine.url}/health does not answer, though its port is open | {log}
+  FAIL late | the engine has been loading the model for longer than {load:.0f} s: port {port} is not open | {log}
 nccl-version | engine fact=NCCL container runs | The release of NCCL that the engine has loaded.
   OK | NCCL {version} from {path}
   FAIL other | the engine has loaded NCCL {version} from {path}, and the site expects {wanted} | write 'nccl: {version}' in the site file, or remove what puts that library before the image's
@@ -259,6 +271,7 @@ firewall | file=opt/sparkgen/firewall.sh | Whether ufw is on, also after a reboo
   FAIL gone | ufw should be on, but the kernel has none of its rules | sudo ufw reload; if that fails: journalctl -u ufw
   FAIL bare | ufw is on without the rules of this site | sudo /opt/sparkgen/firewall.sh
   FAIL absent | ufw is on without: {absent} | sudo /opt/sparkgen/firewall.sh
+  FAIL hidden | a rule that refuses comes first: {hidden} | sudo ufw delete that rule, then add it again behind ours
 gateway | fact=GATEWAY | Whether the gateway answers for each model that is loaded, by which engine.
   OK | {url} answers: {engines}
   SKIP stopped | sparkgen-proxy is not running
@@ -274,12 +287,18 @@ fail2ban | file=etc/fail2ban/jail.d/sparkgen.conf | Whether fail2ban runs with i
   FAIL off | fail2ban is not running: nobody is locked out | sudo systemctl enable --now fail2ban; if it exits again: journalctl -u fail2ban
   SKIP closed | it is running; only root sees its jails
   FAIL bare | it is running without the jail sshd | sudo systemctl restart fail2ban, and read /var/log/fail2ban.log
+  FAIL other | its jail sshd has {wrong} | sudo fail2ban-client reload; if it stays, another file in /etc/fail2ban sets it
 sshd | file=etc/ssh/sshd_config.d/40-sparkgen.conf | What sshd does for trusted and other addresses.
-  OK | it has the settings of {sshd}
+  OK | it has the settings of /{sshd}
   SKIP closed | only root can ask sshd for its settings
   SKIP early | sshd answers only after the first login: {error}
   FAIL broken | sshd rejects its settings: {error} | fix what it names, before sshd is restarted: sudo sshd -t
   FAIL other | {wrong} | remove it from {where}, then: sudo systemctl reload ssh
+  FAIL older | it has read its settings before they changed: {older} | sudo systemctl reload ssh
+ssh | file=etc/ssh/ssh_config.d/40-sparkgen.conf | What ssh does to reach the other nodes.
+  OK | it has the settings of /{ssh}
+  SKIP silent | ssh does not show its settings
+  FAIL other | {wrong} | remove it from {where}
 management | several | The node's own address, and whether the other nodes answer on theirs.
   OK | all other nodes answer: {names}
   FAIL moved | this node does not have the address {own} | give it that address, in the way that the others get theirs, or write its address into the site file
@@ -287,6 +306,7 @@ management | several | The node's own address, and whether the other nodes answe
 hosts | several | The bundle's names and addresses, with /etc/hosts.
   OK | /etc/hosts has all names of the bundle
   SKIP unlisted | bundle fails
+  SKIP also | /etc/hosts also has addresses that this site does not name: {also}
   FAIL wrong | /etc/hosts: {wrong} | sudo {node.installer} --apply, and remove other lines with these names
 alike | several | Release, kernel, driver, firmware and image, with the other nodes' (--peers).
   OK | {own}
@@ -304,6 +324,7 @@ owner | halves folder | Who else configures the fabric's interfaces.
 sysctl | halves | The kernel's settings in force, with those of the bundle.
   OK | each interface answers ARP only for its own address
   FAIL wrong | {wrong} | sudo sysctl --system
+  FAIL later | after a reboot another file counts: {later} | remove that line there
 firmware | halves | The NIC's firmware: the same on all halves, and recent.
   OK | {found} on all halves
   OK several | {found} on all halves, which must be the same on all nodes
@@ -334,10 +355,12 @@ link | half | Carrier, speed, MTU and address; other faults would follow from th
   FAIL bare | cable {half.cable}: {half.interface} does not have the address {half.address} | sudo netplan apply
   FAIL more | cable {half.cable}: {half.interface} also has {more}, which NCCL may take for its own | remove what sets it: sudo ip address delete {more} dev {half.interface}
   FAIL default | cable {half.cable}: the default route leads over {half.interface}, which does not lead to the Internet | remove what sets it: sudo ip route delete default dev {half.interface}
+  FAIL advertised | cable {half.cable}: {half.interface} takes addresses and routes from router advertisements | sudo netplan apply
 hca | half link | The RDMA device of the interface, and its state.
   OK | {half.hca} is ACTIVE
   FAIL gone | there is no HCA {half.hca}, but: {there} | sudo systemctl restart systemd-udevd && sudo udevadm trigger, or reboot; NCCL is configured with the name {half.hca}
   FAIL foreign | {half.hca} does not belong to {half.interface} | reboot; udev names HCAs by their position on PCIe
+  FAIL other | {half.hca} is an InfiniBand port, not Ethernet | set LINK_TYPE to ETH with mlxconfig, and reboot
   FAIL down | {half.hca} is {state}, not ACTIVE | sudo ip link set {half.interface} up; otherwise reboot
 gid | half link | Whether the RDMA device has a RoCE v2 GID for the address.
   OK | {half.ip} is RoCE v2 at index {index} of {half.hca}
@@ -346,11 +369,13 @@ gid | half link | Whether the RDMA device has a RoCE v2 GID for the address.
 peers | half link others | Who answers full frames over the half.
   OK | {number} of {number} answer full frames on {half.interface}
   SKIP unlisted | bundle fails
+  FAIL led | the kernel sends {led} | remove the route or rule that does this: ip route; ip rule
   FAIL lossy | {silent} | clean and reseat both ends of the cable; if it persists, replace the cable
   FAIL small | {silent} | set the same MTU at both ends{ports}
   FAIL silent | {silent} | run ./verify.py there, and compare both ends of the cable with the table in README.md
 routes | fact=ROUTE others | Whether what no cable joins to this node answers through the others.
   OK | {number} of {number} addresses across the ring answer full frames
+  FAIL led | the kernel sends {led} | sudo netplan apply, or remove the route or rule that does this: ip route; ip rule
   FAIL silent | {silent} | fix what fails under peers on all nodes; then sudo systemctl restart sparkgen-routes on the nodes in between
 bandwidth | halves bandwidth | What each cable carries: both halves at once, and both ways.
   OK | {total:.1f} Gb/s to {name}, {expected} expected; per half: {rates}
@@ -373,8 +398,13 @@ class MachineChecks(Machine):
     """The machine and what DGX OS brings."""
 
     def _hostname(self) -> Case:
-        found = self.ask("uname", "-n").text
-        return first({"other": found.partition(".")[0] != self.name}, found=found)
+        found, later = self.ask("uname", "-n").text, self.value("/etc/hostname").strip()
+        names = [name.partition(".")[0] for name in (found, later)]
+        # Without a name of its own, the machine gets one from DHCP.
+        will_change = names[1] not in ("", "localhost", self.name)
+        return first(
+            {"other": names[0] != self.name, "later": will_change}, found=found, later=later
+        )
 
     def _os(self) -> Case:
         name, version, month = self.release()
@@ -384,7 +414,9 @@ class MachineChecks(Machine):
     def _driver(self) -> Case:
         said = self.ask(*DRIVER).text.partition("\n")[0]
         instead = f"no driver version, but: {said[:60]}" if said else "no GPU"
-        return first({"none": not self.driver}, said=instead)
+        mode = self.smi("compute_mode")[0]
+        states = {"none": not self.driver, "mode": mode in ("Prohibited", "Exclusive_Process")}
+        return first(states, said=instead, mode=mode)
 
     # The driver forgets the limit at a boot, and when it is reloaded.
     def _clock(self) -> Case:
@@ -513,8 +545,9 @@ class BundleChecks(Machine):
         found = {path: self.file_fault(path) for path in self.files()}
         wrong = [f"/{path} {fault}" for path, fault in found.items() if fault]
         hidden = [f"/{path}" for path, fault in found.items() if fault is None]
-        states = {"unlisted": not found, "wrong": wrong, "hidden": hidden}
-        return first(states, wrong=wrong, hidden=hidden, number=len(found))
+        unknown = [f"/{path}" for path in found if not any(fnmatchcase(path, o) for o in EFFECTS)]
+        states = {"unlisted": not found, "wrong": wrong, "unknown": unknown, "hidden": hidden}
+        return first(states, wrong=wrong, hidden=hidden, unknown=unknown, number=len(found))
 
     def file_fault(self, path: str) -> str | None:
         """How an installed file differs, if at all; None if this user can't tell."""
@@ -526,6 +559,8 @@ class BundleChecks(Machine):
             return None
         except OSError:
             return "is missing"
+        if found.is_symlink():
+            return "is a link"
         if path.startswith("etc/netplan/") and mode & 0o777 != 0o600:
             return f"has the mode {mode & 0o7777:o}, not 600"
         if wanted & 0o100 and not mode & 0o100:
@@ -570,14 +605,33 @@ class BundleChecks(Machine):
     def _secrets(self) -> Case:
         file = self.at(SECRETS)
         given, names = Facts(file), self.facts.all("SECRET")
-        value = re.compile(r"[^\"'#$\s]")
+        value, about = re.compile(r"[^\"'#$\s]"), file.stat() if file.exists() else None
+        theirs = about and (about.st_uid or about.st_mode & (0o077 if about.st_gid else 0o007))
         states = {
             "gone": not os.path.lexists(file),
-            "open": file.exists() and file.stat().st_mode & 0o007,
+            "open": theirs,
             "closed": not os.access(file, os.R_OK),
             "empty": (empty := [n for n in names if not value.match((given.all(n) or [""])[-1])]),
         }
         return first(states, file=SECRETS, empty=empty)
+
+
+# For each file, the checks that look at what is in force; none for what is read anew at each use.
+EFFECTS = {
+    "etc/fail2ban/*": ["fail2ban"],
+    "etc/netplan/*": ["link", "peers", "routes"],
+    "etc/profile.d/*": [],
+    "etc/security/limits.d/*": ["memlock"],
+    "etc/sparkgen/*.env": ["running", "secrets"],
+    "etc/sparkgen/firewall.rules": ["firewall"],
+    "etc/sparkgen/hosts": ["hosts"],
+    "etc/ssh/ssh_config.d/*": ["ssh"],
+    "etc/ssh/sshd_config.d/*": ["sshd"],
+    "etc/sysctl.d/*": ["sysctl"],
+    "etc/systemd/system/*": ["unit"],
+    "opt/sparkgen/*.yaml": ["running", "containers"],
+    "opt/sparkgen/*": ["unit", "running", "containers"],
+}
 
 
 class ModelChecks(Machine):
@@ -768,10 +822,20 @@ class ServiceChecks(Machine):
     """The services beside the engine."""
 
     def _firewall(self) -> Case:
-        there = {rule(line) for line in self.ask("ufw", "show", "added").text.split("\n")}
+        shown = [
+            line.removeprefix("ufw ") for line in self.ask("ufw", "show", "added").text.split("\n")
+        ]
+        there = {rule(line) for line in shown}
         lines = self.own("etc/sparkgen/firewall.rules").split("\n")
         own = [line for line in lines if line and not line.startswith("#")]
         absent = [line for line in own if rule(line) not in there]
+        refused = [line for line in shown if re.match("(deny|reject) ", line)]
+        hidden = [
+            f"'{earlier}' comes before '{line}'"
+            for line in own
+            for earlier in shown[: [*map(rule, shown), rule(line)].index(rule(line))]
+            if earlier in refused and covers(earlier, line)
+        ]
         default = self.value("/etc/default/ufw")
         policy = matched(r'^DEFAULT_INPUT_POLICY="?(ACCEPT)"?$', default).lower()
         states = {
@@ -782,8 +846,9 @@ class ServiceChecks(Machine):
             "gone": "Status: active" not in self.ask("ufw", "status").text,
             "bare": own and absent == own,
             "absent": absent,
+            "hidden": hidden,
         }
-        return first(states, absent=some_of(absent, 3), policy=policy)
+        return first(states, absent=some_of(absent, 3), policy=policy, hidden=some_of(hidden, 3))
 
     # As clients do, with a key of its own that only root can read.
     def _gateway(self) -> Case:
@@ -824,40 +889,101 @@ class ServiceChecks(Machine):
             "closed": not self.is_root,
             "bare": not self.ask("fail2ban-client", "status", "sshd").good,
         }
-        return first(states)
+        wrong = [] if any(states.values()) else [*self.of_jail()]
+        return first({**states, "other": wrong}, wrong=wrong)
 
-    # sshd uses the first value that it reads for a setting: a drop-in that sorts earlier wins.
+    def of_jail(self) -> Iterator[str]:
+        """How the jail in force differs from the bundle's."""
+        for name, want in re.findall(r"(?m)^(\w+) = (.*)$", self.own(JAIL)):
+            asked = JAILED.get(name)
+            said = self.ask("fail2ban-client", "get", "sshd", asked) if asked else Answer(False, "")
+            found = "systemd" if said.text.startswith("Current match filter") else said.text
+            found = re.sub(r"(?s)^[A-Z][^:]*:\n|[|`]- ", "", found)
+            if said.good and in_force(found) != in_force(want):
+                yield f"{name} {some_of(found.split(), 3)}, not {want}"
+
+    # Both use the first value that they read for a setting: a drop-in that sorts earlier wins.
     def _sshd(self) -> Case:
-        def said(address: str, *options: str) -> Answer:
-            asked = ("-T", *options, "-C", f"user=nobody,host=unknown,addr={address}")
-            return self.ask("sshd", *asked) if self.is_root else Answer(False, "")
-
-        own, untrusted = self.own(SSHD), "203.0.113.1"
-        error = said(untrusted).errors.partition("\n")[0] or "no answer"
-        words = {word.lower() for word in re.findall(r"(?m)^ *([A-Z]\w*) ", own)} - {"match"}
-        trusted = matched(r"^Match Address ([^,/\s]*)", own)
-        wrong: list[str] = []
-        for address in filter(None, [untrusted, trusted]):
-            answers = (said(address, "-f", str(self.here / SSHD)), said(address))
-            want, have = (
-                dict(line.partition(" ")[::2] for line in answer.text.split("\n"))
-                for answer in answers
-            )
-            for word in sorted(words):
-                found = f"{word} {have[word]}" if word in have else f"{word} is missing"
-                if have.get(word) != want.get(word) and not any(w.startswith(found) for w in wrong):
-                    wrong.append(f"{found}, not {want.get(word)}")
-        pattern = re.compile(rf"(?im)^\s*({'|'.join(sorted(words))})[\s=]")
-        files = sorted(file for file in self.at(SSHD).parent.glob("*.conf") if file.name < OURS)
-        culprits = [self.shown(file) for file in files if pattern.search(text_of(file))]
+        trusted = matched(r"^Match Address ([^,/\s]*)", self.own(SSHD))
+        asked = [
+            ("sshd", "-T", "-C", f"user=nobody,host=unknown,addr={address}", "-f")
+            for address in filter(None, ["203.0.113.1", trusted])
+        ]
+        said = self.ask(*asked[0], "/etc/ssh/sshd_config") if self.is_root else Answer(False, "")
+        error = said.errors.partition("\n")[0] or "no answer"
+        wrong = (
+            [] if not said.good else [one for words in asked for one in self.unlike(SSHD, *words)]
+        )
+        is_up = self.unit("ssh").get("ActiveState") == "active"
+        files = ["/etc/ssh/sshd_config", f"/{SSHD}"] if is_up else []
+        older = changed_after(self, time.time() - self.age("ssh", CHANGED), files)
         states = {
             "closed": not self.is_root,
             "early": "privilege separation directory" in error,
-            "broken": not said(untrusted).good,
+            "broken": not said.good,
             "other": wrong,
+            "older": older,
         }
-        where = some_of(culprits) or f"what is read before /{SSHD}"
-        return first(states, sshd=f"/{SSHD}", error=error, wrong=wrong, where=where)
+        about = {"wrong": [*dict.fromkeys(wrong)], "where": self.where(SSHD), "older": older}
+        return first(states, sshd=SSHD, error=error, **about)
+
+    def _ssh(self) -> Case:
+        asked = [("ssh", "-G", name, "-F") for name, _ in self.others]
+        is_told = all(self.ask(*words, "/etc/ssh/ssh_config").good for words in asked)
+        wrong = [one for words in asked for one in self.unlike(SSH, *words)]
+        about = {"wrong": [*dict.fromkeys(wrong)], "where": self.where(SSH), "ssh": SSH}
+        return first({"silent": not is_told, "other": wrong}, **about)
+
+    def unlike(self, own: str, *words: str) -> Iterator[str]:
+        """What ssh or sshd does otherwise than one of the bundle's files says."""
+        files = str(self.here / own), f"/{own.partition('.d/')[0]}"
+        want, have = (values_of(self.ask(*words, file).text) for file in files)
+        for word in self.words(own):
+            wanted, found = want.get(word, []), have.get(word, [])
+            if (found[: len(wanted)] if wanted else found) != wanted:
+                yield f"{word} {some_of(found) or 'is missing'}, not {some_of(wanted) or 'set'}"
+
+    def words(self, own: str) -> list[str]:
+        """The settings of a file for ssh or sshd, and which address ssh then connects to."""
+        said = {word.lower() for word in re.findall(r"(?m)^ *([A-Z]\w*) ", self.own(own))}
+        more = {"hostname", "port", "proxycommand", "proxyjump"} if own == SSH else set[str]()
+        return sorted((said | more) - {"match", "host"})
+
+    def where(self, own: str) -> str:
+        """Which files set something before one of ours does."""
+        pattern = re.compile(rf"(?im)^\s*({'|'.join(self.words(own))})[\s=]")
+        files = sorted(file for file in self.at(own).parent.glob("*.conf") if file.name < OURS)
+        culprits = [self.shown(file) for file in files if pattern.search(text_of(file))]
+        return some_of(culprits) or f"what is read before /{own}"
+
+
+def values_of(said: str) -> dict[str, list[str]]:
+    """The settings that ssh or sshd shows, some of them several times."""
+    found: dict[str, list[str]] = {}
+    for line in said.split("\n"):
+        word, _, value = line.partition(" ")
+        found.setdefault(word, []).append(value)
+    return found
+
+
+def in_force(value: str) -> set[str]:
+    """The words of a value of fail2ban: times in seconds, networks without the part of a host."""
+    from ipaddress import ip_network
+
+    found = set()
+    for word in value.split():
+        time = re.fullmatch(r"(\d+)([smhdw]?)", word)
+        with contextlib.suppress(ValueError):
+            word = str(int(time[1]) * UNITS[time[2]] if time else ip_network(word, strict=False))
+        found.add(word)
+    return found
+
+
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+JAIL = "etc/fail2ban/jail.d/sparkgen.conf"
+# What fail2ban calls a setting of a jail; it shows a filter only if it reads systemd's journal.
+JAILED = {name: name for name in ("maxretry", "findtime", "bantime", "ignoreip")}
+JAILED |= {"banaction": "actions", "backend": "journalmatch"}
 
 
 def rule(text: str) -> str:
@@ -867,8 +993,23 @@ def rule(text: str) -> str:
     return re.sub(r"(^| )log(-all)?(?= |$)", "", action)
 
 
+def covers(wide: str, narrow: str) -> bool:
+    """Whether a rule of ufw is about all that another one is about."""
+    for pattern in (r" on (\S+)", r" port (\S+)", r" proto (\S+)", r" to (?!any)(\S+)"):
+        if matched(pattern, wide) not in ("", matched(pattern, narrow)):
+            return False
+    sources = [matched(r" from (?!any)(\S+)", text) or "0.0.0.0/0" for text in (wide, narrow)]
+    # The short form names a port, with a protocol or not, or a service.
+    if not re.search(" (from|in|to) ", wide) or ":" in "".join(sources):
+        return False
+    from ipaddress import ip_network
+
+    whole, part = (ip_network(source, strict=False) for source in sources)
+    return part.subnet_of(whole)
+
+
 OURS = "40-sparkgen.conf"
-SSHD = f"etc/ssh/sshd_config.d/{OURS}"
+SSHD, SSH = f"etc/ssh/sshd_config.d/{OURS}", f"etc/ssh/ssh_config.d/{OURS}"
 # A question of one token for each kind of model, and its path.
 CHAT = {"messages": [{"role": "user", "content": "1"}], "max_tokens": 1}
 QUESTIONS: dict[str, tuple[str, dict[str, object]]] = {

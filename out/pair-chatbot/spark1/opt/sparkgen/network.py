@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +33,8 @@ from node import (
 
 # The NIC's firmware of the release of DGX OS with NVIDIA's cluster support.
 OLDEST_FIRMWARE = "28.45.4028"
+# Where a default route leads, or one of two halves of it that a tunnel would have.
+EVERYWHERE = r"default|0\.0\.0\.0/1|128\.0\.0\.0/1|::/1|8000::/1"
 # Pings in a row that show whether full frames get lost.
 BURST = 40
 
@@ -107,17 +109,21 @@ class NetworkChecks(Machine):
 
     # The node's own name may be a loopback address too.
     def _hosts(self) -> Case:
-        have: dict[str, str] = {}
+        have, more = dict[str, str](), dict[str, str]()
         for line in self.value("/etc/hosts").split("\n"):
             address, *names = line.partition("#")[0].split() or [""]
-            if address and not address.startswith("127.") and ":" not in address:
-                for name in names:
+            for name in names:
+                if name.partition(".")[0] != self.name:
+                    (more if ":" in address else have).setdefault(name, address)
+                elif ":" not in address and not address.startswith("127."):
                     have.setdefault(name, address)
         want = re.findall(r"(?m)^([^#\s]\S*) (\S+)", self.own("etc/sparkgen/hosts"))
         wrong = [
             f"{name} is {have.get(name, 'missing')}" for at, name in want if have.get(name) != at
         ]
-        return first({"unlisted": not want, "wrong": wrong}, wrong=some_of(sorted(wrong), 3))
+        also = [f"{name} is {more[name]}" for _, name in want if name in more]
+        states = {"unlisted": not want, "wrong": wrong, "also": also}
+        return first(states, wrong=some_of(sorted(wrong), 3), also=also)
 
     # The same program on another node, only with an existing key and a known host.
     def _alike(self) -> Iterator[Case]:
@@ -158,13 +164,34 @@ class NetworkChecks(Machine):
         return first(states, program=program, foreign=foreign, hidden=hidden)
 
     def _sysctl(self) -> Case:
-        own = self.own("etc/sysctl.d/90-sparkgen.conf")
-        rows = re.findall(r"(?m)^([\w.]+) *= *(.*)$", own)
-        have = {key: self.value(f"/proc/sys/{key.replace('.', '/')}") for key, _ in rows}
+        own = self.own(f"etc/sysctl.d/{OURS}")
+        rows = re.findall(SETTING, own)
+        have = {key: self.in_force(key) for key, _ in rows}
         wrong = [
             f"{k} is {have[k] or 'missing'}, not {want}" for k, want in rows if have[k] != want
         ]
-        return first({"wrong": wrong}, wrong=wrong)
+        files = [f for f in sorted(self.at("/etc/sysctl.d").glob("*.conf")) if f.name > OURS]
+        lines = [(file, *line) for file in files for line in re.findall(SETTING, text_of(file))]
+        wanted = dict(rows)
+        later = [f"{k} = {v} in {self.shown(f)}" for f, k, v in lines if wanted.get(k, v) != v]
+        return first({"wrong": wrong, "later": later}, wrong=wrong, later=later)
+
+    # Of these the kernel takes the larger one of the interface and of all.
+    # Source: Documentation/networking/ip-sysctl.rst.
+    def in_force(self, key: str) -> str:
+        """The value of a setting of the kernel that counts."""
+        path = f"/proc/sys/{key.replace('.', '/')}"
+        found, above = self.value(path), self.value(re.sub("/conf/[^/]*/", "/conf/all/", path))
+        is_larger = "/arp_" in path and found.isdigit() and above.isdigit()
+        return max(found, above, key=int) if is_larger else found
+
+    def led(self, rows: Sequence[tuple[str, str]]) -> list[str]:
+        """The addresses that the kernel does not send over their interface."""
+        asked = "".join(f"route get {address}\n" for _, address in rows)
+        said = self.run("ip", "-4", "-force", "-batch", "-", given=asked).text
+        used = dict(re.findall(r"(?m)^(\S+) (?:via \S+ )?dev (\S+) ", said))
+        wrong = [(to, used[to], by) for by, to in rows if used.get(to, by) != by]
+        return [f"{to} over {other} instead of {by}" for to, other, by in wrong]
 
     def _firmware(self) -> Case:
         files = self.root.glob("sys/class/infiniband/roce*/fw_ver")
@@ -280,9 +307,12 @@ class NetworkChecks(Machine):
     def _link(self, half: Half) -> Case:
         net, have = f"/sys/class/net/{half.interface}", self.addresses().get(half.interface, [])
         said, mtu = self.ask("ethtool", half.interface).text, self.value(f"{net}/mtu")
+        # networkd reads router advertisements itself, or not at all.
+        networkd = f"/run/systemd/network/10-netplan-{half.interface}.network"
+        accept = f"/proc/sys/net/ipv6/conf/{half.interface}/accept_ra"
         speed = matched(r"\sSpeed: (\d+)Mb/s", f"\n{said}")
         more = [one for one in have if one != half.address]
-        routes = [self.ask("ip", kind, "route", "show", "default").text for kind in ("-4", "-6")]
+        routes = "\n".join(self.ask("ip", kind, "route", "show").text for kind in ("-4", "-6"))
         wrong = {
             "gone": not self.at(net).exists(),
             "down": self.value(f"{net}/carrier") != "1",
@@ -290,7 +320,8 @@ class NetworkChecks(Machine):
             "mtu": mtu != half.mtu,
             "bare": half.address not in have,
             "more": more,
-            "default": re.search(rf"\bdev {half.interface}\b", "\n".join(routes)),
+            "default": re.search(rf"(?m)^({EVERYWHERE}) .*\bdev {half.interface}\b", routes),
+            "advertised": self.at(networkd).exists() and self.value(accept) not in ("", "0"),
         }
         half.is_sound = not any(wrong.values())
         at_switch = ", and set the switch port to 200G without autonegotiation"
@@ -305,6 +336,7 @@ class NetworkChecks(Machine):
         wrong = {
             "gone": not self.at(folder).exists(),
             "foreign": not self.at(f"{folder}/device/net/{half.interface}").exists(),
+            "other": self.value(f"{folder}/ports/1/link_layer") not in ("", "Ethernet"),
             "down": not state.endswith("ACTIVE"),
         }
         return first(wrong, there=there, state=state or "in no state")
@@ -327,15 +359,17 @@ class NetworkChecks(Machine):
 
     def _peers(self, half: Half) -> Case:
         asked = [peer for peer in self.peers() if peer.interface == half.interface]
+        led = self.led([(peer.interface, peer.address) for peer in asked])
         silent = sorted(fault for fault in at_once(peer_fault, asked) if fault)
         states = {
             "unlisted": not asked,
+            "led": led,
             "lossy": any(f" of {BURST} full frames" in fault for fault in silent),
             "small": any("small pings" in fault for fault in silent),
             "silent": silent,
         }
         ports = " and on every port of the switch" if self.facts.one("SWITCH") else ""
-        return first(states, silent=silent, ports=ports, number=len(asked))
+        return first(states, silent=silent, led=led, ports=ports, number=len(asked))
 
     def _routes(self) -> Case:
         rows = self.facts.rows("ROUTE")
@@ -344,10 +378,14 @@ class NetworkChecks(Machine):
         silent = [
             f"{row[3]} ({row[2]}) does not answer through {row[4]}" for row, ok in ends if not ok
         ]
-        return first({"silent": silent}, silent=sorted(silent), number=len(rows))
+        led = self.led([(row[0], row[2]) for row in rows])
+        return first(
+            {"led": led, "silent": silent}, silent=sorted(silent), led=led, number=len(rows)
+        )
 
 
 KINDS = ("right", "wrong", "unknown")
+OURS, SETTING = "90-sparkgen.conf", r"(?m)^([\w.]+) *= *(.*)$"
 
 
 class BandwidthChecks(NetworkChecks):

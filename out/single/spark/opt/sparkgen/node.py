@@ -257,9 +257,10 @@ class Machine:
         return any(e.job and self.ask(*command, f"--name={e.job}").text for e in self.engines)
 
     def addresses(self) -> dict[str, list[str]]:
-        """The IPv4 addresses of each interface."""
-        said = self.ask("ip", "-o", "-4", "address", "show").text
-        rows = [line.split() for line in said.split("\n") if len(line.split()) > 3]
+        """The addresses of each interface; of IPv6, those that lead further than its link."""
+        said = self.ask("ip", "-o", "address", "show").text
+        rows = [line.split() for line in said.split("\n") if not re.search(LINK_LOCAL, line)]
+        rows = [row for row in rows if len(row) > 3]
         return {name: [row[3] for row in rows if row[1] == name] for _, name, *_ in rows}
 
     def peers(self) -> list[Peer]:
@@ -342,10 +343,14 @@ class Engine:
         if self.venv:
             words = ("systemctl", "show", "--property=MainPID", "--value", self.unit)
             return self.node.ask(*words).text.removeprefix("0")
-        if not self.node.docker or not self.image or self.job:
+        if not self.is_told():
             return ""
         about = self.node.container(self.unit)
         return str(about.get("Id", "")) if about.get("State", {}).get("Running") else ""
+
+    def is_told(self) -> bool:
+        """Whether the node says what runs, so that what it does not name does not run."""
+        return bool(self.venv or (self.node.docker and self.image and not self.job))
 
     def health(self) -> str:
         """Docker's status of the container, empty if it has no health check."""
@@ -393,11 +398,14 @@ CURL = ("curl", "--fail", "--silent", "--show-error", "--max-time", "10")
 DRIVER = ("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
 # The GPU is busy from this percentage of its time on.
 BUSY = 90
+LINK_LOCAL = r" inet6 .* scope (link|host) "
 # When a unit was started, in microseconds since boot.
 STARTED = "ActiveEnterTimestampMonotonic"
+# And when it last changed its state, as a reload does.
+CHANGED = "StateChangeTimestampMonotonic"
 UNIT_PROPERTIES = (
     "LoadState,ActiveState,SubState,Result,UnitFileState,NeedDaemonReload,NRestarts"
-    f",{STARTED},FragmentPath,DropInPaths"
+    f",{STARTED},{CHANGED},MainPID,FragmentPath,DropInPaths"
 )
 
 

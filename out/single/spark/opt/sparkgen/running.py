@@ -101,6 +101,26 @@ def names(capabilities: list[str]) -> list[str]:
     return [name.removeprefix("CAP_") for name in capabilities]
 
 
+def in_seconds(nanoseconds: int) -> str:
+    """A time as Compose writes it."""
+    return f"{nanoseconds // 10**9}s"
+
+
+def device(found: dict[str, str]) -> str:
+    """A device as Compose writes it."""
+    path, inside, rights = (found[name] for name in DEVICE)
+    return path if (inside, rights) == (path, "rwm") else f"{path}:{inside}:{rights}"
+
+
+DEVICE = ("PathOnHost", "PathInContainer", "CgroupPermissions")
+
+
+def is_gpu(request: dict[str, Any]) -> bool:
+    """Whether a request for devices is one for a GPU that computes."""
+    asked = [name for names in request.get("Capabilities") or () for name in names]
+    return request.get("Driver") == "cdi" or "gpu" in asked
+
+
 def as_is(value: Any) -> Any:
     """A value that both say alike."""
     return value
@@ -123,16 +143,16 @@ SETTINGS: dict[str, tuple[str, Form, Form]] = {
     "cap_drop": ("HostConfig.CapDrop", names, as_is),
     "security_opt": ("HostConfig.SecurityOpt", as_is, as_is),
     "tmpfs": ("HostConfig.Tmpfs", list, as_is),
-    "devices": ("HostConfig.Devices", lambda found: [one["PathOnHost"] for one in found], as_is),
+    "devices": ("HostConfig.Devices", lambda found: [*map(device, found)], as_is),
     "deploy": (
         "HostConfig.DeviceRequests",
-        lambda found: "a GPU" if found else "none",
+        lambda found: "a GPU" if any(map(is_gpu, found)) else found or "none",
         lambda _: "a GPU",
     ),
     "ulimits": (
         "HostConfig.Ulimits",
-        lambda found: {one["Name"]: one["Soft"] for one in found},
-        lambda found: {name: limit["soft"] for name, limit in found.items()},
+        lambda found: {one["Name"]: {"soft": one["Soft"], "hard": one["Hard"]} for one in found},
+        lambda found: {name: {k: int(v) for k, v in one.items()} for name, one in found.items()},
     ),
     "logging": (
         "HostConfig.LogConfig",
@@ -147,16 +167,30 @@ SETTINGS: dict[str, tuple[str, Form, Form]] = {
         as_is,
     ),
     "stop_grace_period": ("Config.StopTimeout", lambda seconds: f"{seconds}s", as_is),
-    "healthcheck": ("Config.Healthcheck.Test", as_is, lambda probe: probe.get("test", ["NONE"])),
+    "healthcheck.test": ("Config.Healthcheck.Test", as_is, as_is),
+    "healthcheck.disable": ("Config.Healthcheck.Test", as_is, lambda _: ["NONE"]),
+    "healthcheck.start_period": ("Config.Healthcheck.StartPeriod", in_seconds, as_is),
+    "healthcheck.interval": ("Config.Healthcheck.Interval", in_seconds, as_is),
+    "healthcheck.timeout": ("Config.Healthcheck.Timeout", in_seconds, as_is),
+    "healthcheck.retries": ("Config.Healthcheck.Retries", as_is, as_is),
 }
 # What is compared below, or only names the container.
 ELSEWHERE = {"container_name", "image", "entrypoint", "command", "env_file", "environment"}
 ELSEWHERE |= {"volumes"}
-# Limits that 'docker update' sets on a running container, and their names in a Compose file.
-LIMITS = {"Memory": "mem_limit", "NanoCpus": "cpus", "CpuQuota": "cpu_quota"}
-LIMITS |= {"CpuShares": "cpu_shares", "CpusetCpus": "cpuset"}
+# What nobody has set unless a Compose file does, and its name there: limits, some of which 'docker
+# update' sets on a running container, and rights.
+UNSET = {"Memory": "mem_limit", "NanoCpus": "cpus", "CpuQuota": "cpu_quota"}
+UNSET |= {"CpuShares": "cpu_shares", "CpusetCpus": "cpuset", "PidMode": "pid", "CapAdd": "cap_add"}
+UNSET |= {"Privileged": "privileged", "Devices": "devices", "ExtraHosts": "extra_hosts"}
 # What Docker does not say, unlike what it says is not set.
 UNTOLD = object()
+
+
+def told(path: str, there: Any) -> Any:
+    """What is at a path of names."""
+    for name in path.split("."):
+        there = there.get(name, UNTOLD) if isinstance(there, dict) else UNTOLD
+    return there
 
 
 def comparable(value: Any) -> Any:
@@ -168,17 +202,14 @@ def comparable(value: Any) -> Any:
 
 def of_settings(want: dict[str, Any], have: dict[str, Any]) -> Iterator[str]:
     """How the limits, rights and supervision of a container differ."""
-    for key in [key for key in want if key in SETTINGS]:
-        path, of_docker, of_file = SETTINGS[key]
-        found: Any = have
-        for part in path.split("."):
-            found = found.get(part, UNTOLD) if isinstance(found, dict) else UNTOLD
-        if found is not UNTOLD:
-            shown, wanted = of_docker(found) if found is not None else "none", of_file(want[key])
+    for key, (path, of_docker, of_file) in SETTINGS.items():
+        wanted, found = told(key, want), told(path, have)
+        if wanted is not UNTOLD and found is not UNTOLD:
+            shown, wanted = of_docker(found) if found is not None else "none", of_file(wanted)
             if comparable(shown) != comparable(wanted):
                 yield f"{key} {shown} instead of {wanted}"
-    limits = have.get("HostConfig") or {}
-    more = {key: limits.get(name) for name, key in LIMITS.items() if key not in want}
+    host = have.get("HostConfig") or {}
+    more = {key: host.get(name) for name, key in UNSET.items() if key not in want}
     yield from (f"{key} {more[key]}, which the bundle does not set" for key in more if more[key])
 
 
@@ -271,8 +302,11 @@ def changed_since(node: Machine, started: str, paths: Iterable[str]) -> list[str
     began = datetime.fromisoformat(f"{found[1]}+00:00").timestamp() + float(found[2] or 0)
     booted = re.search(r"(?m)^btime (\d+)", node.value("/proc/stat"))
     # The clock had not been set yet.
-    if booted and began < int(booted[1]):
-        return []
+    return [] if booted and began < int(booted[1]) else changed_after(node, began, paths)
+
+
+def changed_after(node: Machine, began: float, paths: Iterable[str]) -> list[str]:
+    """Files that have changed after a time."""
     files = {path: node.at(path) for path in paths}
     return [path for path in files if files[path].is_file() and files[path].stat().st_ctime > began]
 
@@ -297,18 +331,65 @@ class RunningChecks(Machine):
         engines = {engine.unit: engine for engine in self.engines}
         own, there = (top / "etc/systemd/system" for top in (self.here, self.root))
         for file in sorted(own.glob("sparkgen-*.service")):
-            if "\n[Install]" in text_of(file):
-                engine, name = engines.get(file.stem), f"unit {file.stem.removeprefix('sparkgen-')}"
-                waits = engine if engine and engine.waits() else None
-                found = self.of_turn(waits) if waits else self.of_unit(file, engine)
+            engine, name = engines.get(file.stem), f"unit {file.stem.removeprefix('sparkgen-')}"
+            waits = engine if engine and engine.waits() else None
+            found = self.of_turn(waits) if waits else self.of_unit(file, engine)
+            # What a timer starts is idle between two runs, and not enabled.
+            if "\n[Install]" in text_of(file) or found.condition in BROKEN:
                 yield found._replace(check=name)
         for file in sorted(own.glob("sparkgen-*.timer")):
-            owner = matched(r"^PartOf=(.*)$", text_of(file))
-            if owner and self.is_started(owner) and not self.is_started(file.name):
-                yield case("timer", f"unit {file.name[9:]}", unit=file.name)
+            owner, about = matched(r"^PartOf=(.*)$", text_of(file)), self.of_unit(file, None)
+            is_off = owner and self.is_started(owner) and not self.is_started(file.name)
+            if is_off or about.condition in BROKEN:
+                found = case("timer", unit=file.name) if is_off else about
+                yield found._replace(check=f"unit {file.name[9:]}")
         for file in sorted(there.glob("sparkgen-*")):
             if file.is_file() and not (own / file.name).exists():
-                yield case("left", f"unit {file.name[9:]}", unit=file.name)
+                kind = "undo" if file.name.startswith("sparkgen-undo") else "left"
+                yield case(kind, f"unit {file.name[9:]}", unit=file.name)
+        for file in sorted(own.glob("*.d/*")):
+            unit = file.parent.name.removesuffix(".d")
+            about, wrong = self.unit(unit), [*self.of_drop_in(unit, text_of(file))]
+            states = {"reload": about.get("NeedDaemonReload") == "yes", "drop-in": wrong}
+            if any(states.values()):
+                yield first(states, unit=unit, wrong=wrong)._replace(check=f"unit {unit}")
+
+    def of_drop_in(self, unit: str, text: str) -> Iterator[str]:
+        """What does not apply to the unit of another package though one of our drop-ins sets it."""
+        for key, want in re.findall(r"(?m)^([A-Z]\w+)=(.*)$", text):
+            said = self.ask("systemctl", "show", f"--property={key},MainPID,LoadState", unit).text
+            have = dict(line.split("=", 1) for line in said.split("\n") if "=" in line)
+            process = have.get("MainPID", "0")
+            now = self.value(f"/proc/{process}/oom_score_adj") if key in AT_START else ""
+            if key in have and have.get("LoadState") == "loaded":
+                if have[key] not in (want, str(in_bytes(want))):
+                    yield f"{key} is {have[key]}, not {want}"
+                elif now and now != want:
+                    yield f"{key} is {now} for process {process}, not {want}"
+
+    def undone(self, text: str) -> list[str]:
+        """What a unit has set when it was started, and is set no longer."""
+        return [
+            order for order in re.findall(r"(?m)^ExecStart=(.*)$", text) if self.is_undone(order)
+        ]
+
+    def is_undone(self, order: str) -> bool:
+        """Whether what a program has set is set no longer, as far as it tells."""
+        program, *words = order.rpartition("/sbin/")[2].split()
+        if program == "dcb":
+            shown, end = [words[0], "show", *words[2:5]], words[-1]
+            said = self.ask("dcb", "-N", *shown).text.split()
+            others = [word for word in said if word.endswith(":on") and word != end]
+            return bool(said) and (end not in said or bool(others))
+        if program == "iptables" and self.is_root:
+            asked = self.ask("iptables", *("-C" if word == "-I" else word for word in words))
+            return bool(re.search("Bad rule|No chain|does not exist", asked.errors))
+        return False
+
+    def age(self, unit: str, since: str = STARTED) -> float:
+        """Seconds since a unit became active; since boot if it has not been."""
+        entered = int(self.unit(unit).get(since) or 0) / 1e6
+        return time.monotonic() - entered
 
     def of_turn(self, engine: Engine) -> Case:
         """The unit of an alternative that waits."""
@@ -324,19 +405,20 @@ class RunningChecks(Machine):
 
     def of_unit(self, file: Path, engine: Engine | None) -> Case:
         """One unit, as systemd shows it."""
-        about, burst = (
-            dict[str, Any](self.unit(file.stem)),
-            matched(r"^StartLimitBurst=(\d+)", text_of(file)),
-        )
+        name = file.name if file.suffix == ".timer" else file.stem
+        about, text = dict[str, Any](self.unit(name)), text_of(file)
+        burst = matched(r"^StartLimitBurst=(\d+)", text)
         state, sub = about.get("ActiveState", "unknown"), about.get("SubState", "unknown")
-        restarts, entered = int(about.get("NRestarts") or 0), int(about.get(STARTED) or 0) / 1e6
-        age = float(Path("/proc/uptime").read_text().split()[0]) - entered
+        undone: list[str] = []
+        restarts, age = int(about.get("NRestarts") or 0), self.age(name)
         load, is_up = float(self.facts.one("LOAD_SECONDS") or 0), state == "active"
         path = f"/etc/systemd/system/{file.name}"
         extra = [
             p for p in about.get("DropInPaths", "").split() if not (self.here / p[1:]).exists()
         ]
         extra += [p for p in about.get("FragmentPath", "").split() if p != path]
+        read = [path, *re.findall(r"(?m)^ExecStart=.*?(/opt/sparkgen/\S+)", text)] if is_up else []
+        older = changed_after(self, time.time() - age, read)
         file_state = about.get("UnitFileState") or "not enabled"
         states = {
             "unknown": about.get("LoadState") != "loaded",
@@ -346,16 +428,20 @@ class RunningChecks(Machine):
             "exits": not is_up and sub.startswith("auto-restart"),
             "again": state == "activating" and restarts,
             "starting": state in ("activating", "reloading"),
-            "stopped": not is_up and entered > 0,
+            "stopped": not is_up and int(about.get(STARTED) or 0),
             "idle": not is_up,
             "disabled": file_state != "enabled",
             # More than one burst of starts within a day is a fault that comes back.
             "often": restarts > int(burst or 5) and age < 86400,
             "young": restarts and age < load and not (engine and engine.serves()),
+            "empty": engine and age > CREATED and not engine.process() and engine.is_told(),
+            "undone": is_up and (undone := self.undone(text)),
+            "older": older,
         }
         about |= {"state": state, "sub": sub, "ending": about.get("Result", "unknown")}
         told = {"restarts": restarts, "age": age, "load": load, "file": file_state, "extra": extra}
-        return Case(first(states).condition, {**about, **told, "unit": file.stem})
+        told |= {"older": older, "undone": undone, "unit": name}
+        return first(states, **{**about, **told})
 
     def _running(self, engine: Engine) -> Case:
         if engine.venv:
@@ -386,9 +472,9 @@ class RunningChecks(Machine):
 
     def _containers(self) -> Iterator[Case]:
         files = (self.here / "opt/sparkgen").glob("*.yaml")
-        texts = [text_of(file) for file in sorted(files) if file.name != "compose.yaml"]
-        services = [composed(text) for text in texts if "\nservices:" in text]
-        wanted = {name: want for service in services for name, want in service.items()}
+        texts = {file: text_of(file) for file in sorted(files) if file.name != "compose.yaml"}
+        services = {f: composed(text) for f, text in texts.items() if "\nservices:" in text}
+        wanted = {name: want for service in services.values() for name, want in service.items()}
         there = {name: self.container(name) for name in wanted}
         live = [name for name in wanted if there[name].get("State", {}).get("Running")]
         faults = {name: container_faults(self, wanted[name], there[name]) for name in live}
@@ -400,8 +486,16 @@ class RunningChecks(Machine):
         left = [name for name in self.ask(*names).text.split() if name not in known]
         if services or left:
             begin = wrong[0].split()[0] if wrong else ""
-            states = {"other": wrong, "left": left}
-            yield first(states, right=len(live), wrong=wrong, begin=begin, left=" ".join(left))
+            gone = [
+                f"{name} of {unit}"
+                for file, service in services.items()
+                if self.unit(unit := f"sparkgen-{file.stem}").get("ActiveState") == "active"
+                for name in service
+                if name not in live
+            ]
+            states = {"other": wrong, "gone": gone, "left": left}
+            about = {"right": len(live), "wrong": wrong, "begin": begin, "left": " ".join(left)}
+            yield first(states, **about, gone=gone)
 
     def _gpu(self) -> Case | None:
         asked = ("--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader")
@@ -435,10 +529,12 @@ class RunningChecks(Machine):
         is_process, job = engine.job or engine.venv, engine.job
         is_up, health = engine.process(), "" if is_process else engine.health()
         port, answers = engine.url.rpartition(":")[2], engine.answers()
+        load = float(self.facts.one("LOAD_SECONDS") or 0)
         states = {
             "no-job": job and not self.job_runs(),
             "stopped": not job and not is_up,
             "process": is_process and answers,
+            "late": engine.venv and not self.listener(port) and self.age(engine.unit) > load,
             "closed": is_process and not self.listener(port),
             "mute": is_process,
             "loading": health == "starting",
@@ -446,7 +542,7 @@ class RunningChecks(Machine):
             "silent": not answers,
         }
         log = f"read the log of the job: {job}-*.log, in the folder where sbatch ran"
-        about = {"what": "job" if job else "engine", "port": port}
+        about = {"what": "job" if job else "engine", "port": port, "load": load}
         log = log if job else f"journalctl -u {engine.unit}"
         return first(states, **about, log=log, health=health or "without a health check")
 
@@ -495,6 +591,12 @@ class RunningChecks(Machine):
         return first(states, doing=doing, asked=asked, head=engine.facts.one("HEAD"))
 
 
+# What is wrong with a unit whether or not it is to run now.
+BROKEN = ("unknown", "reload", "edited", "failed")
+# What a process has from its start.
+AT_START = ("OOMScoreAdjust",)
+# A unit that is active has its container after some seconds.
+CREATED = 60
 SECRETS = "/etc/sparkgen/secrets.env"
 # Whose a port may be.
 FREE_OURS = ("", "ours")
