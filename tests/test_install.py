@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -1238,6 +1238,106 @@ def test_uninstall_goes_to_the_first_state_at_once(machine: Path) -> None:
     assert done.calls.count("netplan apply") == 1
     assert snapshot(machine) == before
     assert not list((machine / BACKUPS).glob("*[0-9]"))
+
+
+def first_change(machine: Path) -> Path:
+    """What the first change has kept."""
+    return min((machine / BACKUPS).glob("0*"))
+
+
+def put_in_place(machine: Path, path: str, kind: str) -> None:
+    """Something else than the file that was installed."""
+    file = machine / path
+    file.unlink()
+    if kind == "folder":
+        file.mkdir()
+        (file / "kept").write_text("mine\n")
+    else:
+        file.symlink_to("/dev/null")
+
+
+NCCL_CONF, LAUNCH = "etc/nccl.conf", "opt/sparkgen/launch.sh"
+# What has happened to a node since the install: what is done to it, what is not as before after the
+# uninstall, and what is said about that.
+BROKEN: dict[str, tuple[Callable[[Path], object], set[str], str]] = {
+    "file edited": (lambda m: (m / LAUNCH).write_text("mine\n"), set(), ""),
+    "file gone": (lambda m: (m / "etc/sysctl.d/90-sparkgen.conf").unlink(), set(), ""),
+    "unit masked": (lambda m: put_in_place(m, UNIT, "link"), set(), ""),
+    "end of the names gone": (
+        lambda m: (m / "etc/hosts").write_text(
+            (m / "etc/hosts").read_text().replace("# end sparkgen\n", "")
+        ),
+        set(),
+        "",
+    ),
+    "copy gone": (
+        lambda m: (first_change(m) / "before" / NCCL_CONF).unlink(),
+        {NCCL_CONF},
+        "not put back: /etc/nccl.conf, whose copy in /var/backups/sparkgen is gone or damaged",
+    ),
+    "copy damaged": (
+        lambda m: (first_change(m) / "before" / NCCL_CONF).write_text(""),
+        {NCCL_CONF},
+        "not put back: /etc/nccl.conf, whose copy in /var/backups/sparkgen is gone or damaged",
+    ),
+    "all copies gone": (
+        lambda m: shutil.rmtree(first_change(m) / "before"),
+        {NCCL_CONF},
+        "not put back: /etc/nccl.conf, whose copy in /var/backups/sparkgen is gone or damaged",
+    ),
+    "folder in the place of a file": (
+        lambda m: put_in_place(m, LAUNCH, "folder"),
+        {f"{LAUNCH}/kept"},
+        f"/{LAUNCH} could not be replaced",
+    ),
+}
+
+
+@pytest.mark.parametrize("state", BROKEN)
+def test_uninstall_of_a_broken_node(state: str, machine: Path) -> None:
+    """What is not as before is named, and then the status is not 0."""
+    make, differ, said = BROKEN[state]
+    before = snapshot(machine)
+    assert live(machine, "$I --apply --no-confirm", folder=LAB_MESH).status == 0
+    make(machine)
+    done = live(machine, "$I --uninstall", folder=LAB_MESH)
+    after = snapshot(machine)
+    assert {p for p in {*before, *after} if before.get(p) != after.get(p)} == differ
+    assert done.status == (2 if differ else 0)
+    assert said in done.out + done.err
+
+
+@pytest.mark.parametrize("lost", ["paths", "all"])
+def test_uninstall_without_the_first_change(lost: str, machine: Path) -> None:
+    for text in ("", "NCCL_DEBUG=INFO\n"):
+        (machine / NCCL_CONF).write_text(text)
+        assert live(machine, "$I --apply --no-confirm", folder=LAB_MESH).status == 0
+    first = first_change(machine)
+    if lost == "all":
+        shutil.rmtree(first)
+    else:
+        (first / lost).unlink()
+    done = live(machine, "$I --uninstall", folder=LAB_MESH)
+    assert done.status == 2
+    assert "what was there before the first change is gone from /var/backups/spark" in done.err
+    assert "still installed: the files in /etc/sparkgen/installed\n" in done.err
+
+
+def test_uninstall_without_an_interface(machine: Path) -> None:
+    """All other links are put back."""
+    before, (gone, *others) = snapshot(machine), LAB_MESH.node.interfaces
+    start = "for link in $INTERFACES; do ip link set $link mtu 1400 up; done; "
+    change = "for link in $INTERFACES; do ip link set $link mtu 1500 down; done"
+    lines = f"{start} $I --apply --no-confirm && {change}"
+    assert live(machine, lines, folder=LAB_MESH).status == 0
+    lines = "$I --uninstall; status=$?; ip -o link; exit $status"
+    done = live(machine, lines, folder=LAB_MESH, without=gone.name)
+    assert done.status == 2
+    assert snapshot(machine) == before
+    assert "not put back: kernel settings: see /var/backups/sparkgen/0001-" in done.out
+    assert "links: see /var/backups/sparkgen/0001-" in done.out
+    for link in others:
+        assert re.search(rf"(?m)^\d+: {link.name}@.*,UP.* mtu 1400 ", done.out), link
 
 
 SSH = next(folder for folder in NODES if "ssh" in folder.site.services)

@@ -101,6 +101,7 @@ change() {
     until [[ -d $root$folder/ ]]; do echo "${folder#/}" >>"$new/folders" && folder=${folder%/*}; done
   done
   if ((${#old[@]})); then (cd "$root/" && cp --archive --parents "${old[@]}" "$new/before"); fi
+  (cd "$new" && find before -type f -exec sha256sum {} +) >"$new/sums"
   if live && about "$sysctl" "$@"; then
     # What the kernel uses now, whichever file said so; networkd sets promote_secondaries itself.
     sed -nE 's/^(net.*)\.arp_ignore *=.*/&\n\1.promote_secondaries =/; s/^(net[^ ]*) *=.*/\1/Mgp' "/$sysctl" "$stage/$sysctl" 2>/dev/null |
@@ -119,37 +120,30 @@ change() {
   open=''
 }
 
-# The state and MTU of each link, as 'ip -batch' takes them: netplan leaves links that it no longer knows as they are.
-record_links() {
-  local link mtu flags state names
-  names=" $(sed -n 's/^    \([^ ]*\):$/\1/p' "/$netplan" "$stage/$netplan" 2>/dev/null | tr '\n' ' ' || true) "
-  while read -r link mtu flags; do
-    state=down && if [[ $flags == *,UP,* ]]; then state=up; fi
-    if [[ $names == *" $link "* ]]; then echo "link set dev $link mtu $mtu $state"; fi
-  done < <(timeout 15 ip -o link | sed -nE 's/^[0-9]+: ([^:@]+)[^<]*<([^>]*)> mtu ([0-9]+) .*/\1 \3 ,\2,/p')
-}
-
 # Restores what was there before changes, the newest first: what the oldest one found counts.
 undo() {
   local from path paths=() folders=() left=()
-  problems=0 origin=()
+  problems=0 missed='' origin=()
   for from in "$@"; do
     while read -r path; do paths+=("$path") origin[$path]=$from/before; done <"$from/paths"
+    # Without a copy, or with a damaged one, a file stays as it is.
+    while read -r path; do origin[$path]=$root; done < <(cd "$from" && sha256sum --check --quiet sums 2>/dev/null | sed -n 's/^before\/\(.*\): FAILED.*$/\1/p')
     if [[ -e $from/folders ]]; then mapfile -t -O "${#folders[@]}" folders <"$from/folders"; fi
   done
   mapfile -t paths < <(printf '%s\n' "${paths[@]}" | sort -u)
   if about etc/hosts "${paths[@]}"; then
     rm -rf "$work/old" && mkdir -p "$work/old/etc"
-    old_hosts "${origin[etc/hosts]}/etc/hosts"
+    if [[ ${origin[etc/hosts]} == "$root" ]]; then old_hosts /dev/null; else old_hosts "${origin[etc/hosts]}/etc/hosts"; fi
     origin[etc/hosts]=$work/old
   fi
+  for path in "${paths[@]}"; do if [[ ${origin[$path]} == "$root" ]]; then missed=1 left+=("/$path, whose copy in $backups is gone or damaged"); fi; done
   keep_edited "$1"
   put "${paths[@]}" || true
   if live; then
     activate "${paths[@]}" && disarm
     for from in "$@"; do
-      if [[ -s $from/sysctl ]] && ! timeout 60 sysctl --quiet --load="$from/sysctl" {lock}>&-; then left+=("kernel settings: see $from.undone/sysctl"); fi
-      if [[ -s $from/links ]] && ! timeout 60 ip -batch "$from/links" {lock}>&-; then left+=("links: see $from.undone/links"); fi
+      if [[ -s $from/sysctl ]] && ! timeout 60 sysctl --quiet --load="$from/sysctl" {lock}>&-; then missed=1 left+=("kernel settings: see $from.undone/sysctl"); fi
+      if [[ -s $from/links ]] && ! timeout 60 ip -force -batch "$from/links" {lock}>&-; then missed=1 left+=("links: see $from.undone/links"); fi
       if [[ -e $from/firewall && -x /opt/sparkgen/firewall.sh ]]; then try /opt/sparkgen/firewall.sh --keep || true; fi
     done
   fi
@@ -170,8 +164,8 @@ told_undone() {
     if [[ -n $(find "$root/$path" -type f -size +0 -print -quit 2>/dev/null) ]]; then left+=("/$path"); fi
   done
   if live; then
-    if about etc/netplan/ "${paths[@]}"; then also+=', the links'; fi
-    if about "$sysctl" "${paths[@]}"; then also+=", the kernel's settings"; fi
+    if [[ ${left[*]} != *links:* ]] && about etc/netplan/ "${paths[@]}"; then also+=', the links'; fi
+    if [[ ${left[*]} != *settings:* ]] && about "$sysctl" "${paths[@]}"; then also+=", the kernel's settings"; fi
     if about etc/hostname "${paths[@]}"; then also+=", the machine's name"; fi
     if about opt/sparkgen/firewall.sh "${paths[@]}"; then also+=", ufw's status, default and rules"; fi
     left+=("images and models")
@@ -220,6 +214,9 @@ keep_edited() { # CHANGE
   mkdir -p "$1/edited" && (cd "$root/" && cp --archive --parents "${edited[@]}" "$1/edited")
   for path in "${edited[@]}"; do echo "/$path was edited after it was installed: kept as $1.undone/edited/$path"; done
 }
+
+# The first change has made this file: without the copy of what it replaced, that can't be put back.
+remains() { if [[ $action == uninstall ]] && there "$root/$installed"; then die "what was there before the first change is gone from $backups; still installed: the files in /$installed"; fi; }
 
 # What a file has done to the machine ends before the file does. Units that systemd has not read yet it can't stop.
 retire() {
@@ -270,27 +267,6 @@ armed() { there "$undo.timer"; }
 disarm() {
   local unit && rm -f "$undo".{service,timer} /etc/systemd/system/timers.target.wants/sparkgen-undo-boot.timer
   for unit in sparkgen-undo{,-boot}.timer; do if timeout 15 systemctl is-active --quiet "$unit"; then try systemctl stop "$unit" || true; fi; done
-}
-
-# The last ten changes can be rolled back one by one; those before them only together with the first.
-prune() {
-  local i undone=("$backups"/*.undone)
-  for ((i = ${#history[@]} - 2; i >= 10; i--)); do
-    if ! { fold "${history[i]}" "${history[-1]}" && rm -r "${history[i]}"; }; then return 1; fi
-  done
-  if ((${#undone[@]} > 10)); then rm -r "${undone[@]:0:${#undone[@]}-10}"; fi
-}
-
-# Moves what a change found to an older one, unless that one already has the path.
-fold() { # CHANGE OLDER
-  local path known && known=$'\n'$(<"$2/paths")$'\n'
-  while read -r path; do
-    if [[ $known != *$'\n'"$path"$'\n'* ]]; then
-      if there "$1/before/$path"; then (cd "$1/before" && cp --archive --parents "$path" "$2/before") || return; fi
-      echo "$path" >>"$2/paths" || return
-    fi
-  done <"$1/paths"
-  if [[ -e $1/folders ]]; then cat "$1/folders" >>"$2/folders"; fi
 }
 
 finish() {
@@ -380,7 +356,8 @@ elif [[ $action == rollback || $action == uninstall ]]; then
   fi
   if there "$backups/uninstalling"; then action=uninstall; fi
   if ((${#history[@]} == 0)); then
-    rm -f "$backups/uninstalling" && echo "there is nothing to put back" && exit 0
+    rm -f "$backups/uninstalling" && remains
+    echo "there is nothing to put back" && exit 0
   fi
   [[ $action == uninstall ]] || history=("$last")
   if live && [[ -z $force_links ]] && grep -qsxF "$netplan" "${history[@]/%//paths}" && serving; then die "$stop_first"; fi
@@ -389,8 +366,8 @@ elif [[ $action == rollback || $action == uninstall ]]; then
     touch "$backups/uninstalling"
   fi
   undo "${history[@]}"
-  rm -f "$backups/uninstalling"
-  exit 0
+  rm -f "$backups/uninstalling" && remains
+  exit "$((${missed:-0} * 2))"
 elif [[ $action == apply ]]; then
   if there "$backups/uninstalling"; then die "unfinished: first install.sh --uninstall"; fi
   if [[ -n $last ]] && there "$last/unfinished"; then die "unfinished: first install.sh --rollback"; fi

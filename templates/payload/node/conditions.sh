@@ -189,3 +189,35 @@ units() { # PATH... as far as there are such units; what is no service's and no 
     if there "$root/etc/systemd/system/sparkgen-$name.service"; then [[ $name == verify ]] || echo " sparkgen-$name"; elif [[ $path != "$installed" && $path != "$own"/* && -z $told ]]; then engines && told=1; fi
   done | sort -u
 }
+
+# The state and MTU of each link, as 'ip -batch' takes them: netplan leaves links that it no longer knows as they are.
+record_links() {
+  local link mtu flags state names
+  names=" $(sed -n 's/^    \([^ ]*\):$/\1/p' "/$netplan" "$stage/$netplan" 2>/dev/null | tr '\n' ' ' || true) "
+  while read -r link mtu flags; do
+    state=down && if [[ $flags == *,UP,* ]]; then state=up; fi
+    if [[ $names == *" $link "* ]]; then echo "link set dev $link mtu $mtu $state"; fi
+  done < <(timeout 15 ip -o link | sed -nE 's/^[0-9]+: ([^:@]+)[^<]*<([^>]*)> mtu ([0-9]+) .*/\1 \3 ,\2,/p')
+}
+
+# The last ten changes can be rolled back one by one; those before them only together with the first.
+prune() {
+  local i undone=("$backups"/*.undone)
+  for ((i = ${#history[@]} - 2; i >= 10; i--)); do
+    if ! { fold "${history[i]}" "${history[-1]}" && rm -r "${history[i]}"; }; then return 1; fi
+  done
+  if ((${#undone[@]} > 10)); then rm -r "${undone[@]:0:${#undone[@]}-10}"; fi
+}
+
+# Moves what a change found to an older one, unless that one already has the path.
+fold() { # CHANGE OLDER
+  local path known && known=$'\n'$(<"$2/paths")$'\n'
+  while read -r path; do
+    if [[ $known != *$'\n'"$path"$'\n'* ]]; then
+      if there "$1/before/$path"; then (cd "$1/before" && cp --archive --parents "$path" "$2/before") || return; fi
+      echo "$path" >>"$2/paths" || return
+      sed -n "\\|  before/$path\$|p" "$1/sums" >>"$2/sums" 2>/dev/null || true
+    fi
+  done <"$1/paths"
+  if [[ -e $1/folders ]]; then cat "$1/folders" >>"$2/folders"; fi
+}
