@@ -2068,7 +2068,10 @@ def shown_by_programs(text: str) -> Iterator[Shown]:
             case "/usr/sbin/dcb", [what, _, *about, last]:
                 about = [word for word in about if ":" not in word]
                 command = f"dcb -N {what} show {' '.join(about)}"
-                yield command, f"{about[-1]} 0:off 26:9 {last}", f"{about[-1]} 0:off 3:off 26:4"
+                others = "0:off 1:off" if what == "pfc" else "10:1"
+                yield command, f"{about[-1]} {others} {last} ", f"{about[-1]} {others} "
+                # Nothing is printed of an empty table.
+                yield command, f"{about[-1]} {others} {last} ", ""
             case "/usr/sbin/iptables", ["--wait", "10", "-I", *rule]:
                 command = f"iptables --wait 10 -C {' '.join(rule)}"
                 yield (
@@ -2246,6 +2249,11 @@ def test_states_of_services(state: str, memory: Path) -> None:
     new = {name for name in after if after[name].startswith("FAIL ")} - failing
     worse = new | ({check} if check in failing and after[check] != before[check] else set())
     assert worse == ({check} if found.startswith("FAIL ") else set())
+    if "applied, not restarted" in found or "set no longer" in found:
+        # What is to be restarted later is no reason to stop an installation.
+        assert host.lines("--before-start")[check].startswith(
+            found.replace("FAIL ", "SKIP not yet: ")
+        )
 
 
 HUNG = "96, 12.34\\n"

@@ -218,9 +218,9 @@ unit | | The state of each unit of the bundle that a target wants, and of its ti
   FAIL often | {restarts} restarts, the last one {age:.0f} s ago | find the cause with journalctl -u {unit}; once it is mended, sudo systemctl reset-failed {unit} clears the count
   FAIL young | {restarts} restarts, the last one {age:.0f} s ago | find the cause with journalctl -u {unit}; fine if it is still up after {load:g} s
   FAIL empty | active for {age:.0f} s, and what it is to run is not there | sudo systemctl restart {unit}
-  FAIL undone | what it has set is set no longer: {undone} | sudo systemctl restart {unit}
-  FAIL older | applied, not restarted: it runs {older} as it was before it changed | sudo systemctl restart {unit}
-  FAIL drop-in | the bundle's drop-in does not apply: {wrong} | systemctl cat {unit} shows what overrides it; then: sudo systemctl restart {unit}
+  LATER undone | what it has set is set no longer: {undone} | sudo systemctl restart {unit}
+  LATER older | applied, not restarted: it runs {older} as it was before it changed | sudo systemctl restart {unit}
+  LATER drop-in | the bundle's drop-in does not apply: {wrong} | systemctl cat {unit} shows what overrides it; then: sudo systemctl restart {unit}
   FAIL timer | the timer is not running | sudo systemctl start {unit}
   SKIP undo | the last change is not confirmed yet, and will be reverted | over a new connection: sudo {node.installer} --confirm
   FAIL left | it is a unit of an earlier bundle | sudo systemctl disable --now {unit}, and remove /etc/systemd/system/{unit}

@@ -378,9 +378,10 @@ class RunningChecks(Machine):
         program, *words = order.rpartition("/sbin/")[2].split()
         if program == "dcb":
             shown, end = [words[0], "show", *words[2:5]], words[-1]
-            said = self.ask("dcb", "-N", *shown).text.split()
+            told = self.ask("dcb", "-N", *shown)
+            said = told.text.split()
             others = [word for word in said if word.endswith(":on") and word != end]
-            return bool(said) and (end not in said or bool(others))
+            return told.good and (end not in said or bool(others))
         if program == "iptables" and self.is_root:
             asked = self.ask("iptables", *("-C" if word == "-I" else word for word in words))
             return bool(re.search("Bad rule|No chain|does not exist", asked.errors))
