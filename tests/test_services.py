@@ -306,6 +306,21 @@ def test_ufw_is_as_before_without_the_firewall(tmp_path: Path) -> None:
     assert output.splitlines() == [f"{name}: 2" for name in SET_UPS]
 
 
+def test_firewall_stays_if_nobody_knows_how_ufw_was(tmp_path: Path) -> None:
+    """Without its rules, the default that it has set would lock everybody out."""
+    prepared_firewall(tmp_path)
+    script = """\
+S=$T/opt/sparkgen/firewall.sh
+"$S" --keep >/dev/null
+ufw show added >"$T/rules"
+rm /etc/ufw/before-sparkgen
+! "$S" --remove 2>"$T/said"
+ufw show added | diff "$T/rules" - && cat "$T/said"
+"""
+    said = with_ufw(tmp_path, script, {"T": str(tmp_path)})
+    assert "/etc/ufw/before-sparkgen, which tells how ufw was before, is gone: our" in said
+
+
 # Echoes what it receives on three ports.
 _SERVER = """\
 import selectors, socket

@@ -2216,7 +2216,7 @@ SERVICE_STATES: dict[str, tuple[str, str, Callable[[Machine], object]]] = {
     ),
     "change that is not confirmed": (
         "unit undo-boot.timer",
-        "SKIP the last change is not confirmed yet, and will be reverted. To do: over a new conn",
+        "SKIP the last change is not confirmed yet, and will be reverted; over a new conn",
         writes("etc/systemd/system/sparkgen-undo-boot.timer", "[Timer]\n"),
     ),
     "file that is a link": (

@@ -32,7 +32,6 @@ import os
 import re
 import stat
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -64,7 +63,7 @@ try:
         some_of,
         text_of,
     )
-    from running import SECRETS, RunningChecks, changed_after
+    from running import SECRETS, RunningChecks
 except ImportError as error:
     print(f"{error}; copy this node's folder of the bundle here again", file=sys.stderr)
     raise SystemExit(2) from error
@@ -222,7 +221,7 @@ unit | | The state of each unit of the bundle that a target wants, and of its ti
   LATER older | applied, not restarted: it runs {older} as it was before it changed | sudo systemctl restart {unit}
   LATER drop-in | the bundle's drop-in does not apply: {wrong} | systemctl cat {unit} shows what overrides it; then: sudo systemctl restart {unit}
   FAIL timer | the timer is not running | sudo systemctl start {unit}
-  SKIP undo | the last change is not confirmed yet, and will be reverted | over a new connection: sudo {node.installer} --confirm
+  SKIP undo | the last change is not confirmed yet, and will be reverted; over a new connection, this keeps it: sudo {node.installer} --confirm
   FAIL left | it is a unit of an earlier bundle | sudo systemctl disable --now {unit}, and remove /etc/systemd/system/{unit}
 running | engine runs later | The engine with the bundle: image, arguments, environment, mounts, files.
   OK | image, arguments, environment, mounts and files are those of the bundle
@@ -252,7 +251,7 @@ api | engine fact=HEALTH_URL turn | Whether the engine serves: Docker's status, 
   FAIL sick | the container is {health} | docker inspect --format '{{{{json .State.Health}}}}' {engine.unit}, and docker logs {engine.unit}
   FAIL silent | {engine.url}/health does not answer, though the container is healthy | look for what is in between: sudo ufw status, ip address
   FAIL mute | {engine.url}/health does not answer, though its port is open | {log}
-  FAIL late | the engine has been loading the model for longer than {load:.0f} s: port {port} is not open | {log}
+  FAIL late | the engine has been loading the model for longer than {load} s: port {port} is not open | {log}
 nccl-version | engine fact=NCCL container runs | The release of NCCL that the engine has loaded.
   OK | NCCL {version} from {path}
   FAIL other | the engine has loaded NCCL {version} from {path}, and the site expects {wanted} | write 'nccl: {version}' in the site file, or remove what puts that library before the image's
@@ -818,7 +817,7 @@ FREE_GIB, LEAST_GIB, SWAP_GIB = 20, 2.0, 1.0
 FULL = ("99%", "100%")
 
 
-class ServiceChecks(Machine):
+class ServiceChecks(RunningChecks):
     """The services beside the engine."""
 
     def _firewall(self) -> Case:
@@ -914,9 +913,9 @@ class ServiceChecks(Machine):
         wrong = (
             [] if not said.good else [one for words in asked for one in self.unlike(SSHD, *words)]
         )
+        files = ["/etc/ssh/sshd_config", f"/{SSHD}"]
         is_up = self.unit("ssh").get("ActiveState") == "active"
-        files = ["/etc/ssh/sshd_config", f"/{SSHD}"] if is_up else []
-        older = changed_after(self, time.time() - self.age("ssh", CHANGED), files)
+        older = self.changed_since("ssh", CHANGED, files) if is_up else []
         states = {
             "closed": not self.is_root,
             "early": "privilege separation directory" in error,
@@ -924,15 +923,17 @@ class ServiceChecks(Machine):
             "other": wrong,
             "older": older,
         }
-        about = {"wrong": [*dict.fromkeys(wrong)], "where": self.where(SSHD), "older": older}
-        return first(states, sshd=SSHD, error=error, **about)
+        wrong = [*dict.fromkeys(wrong)]
+        about = {"wrong": wrong, "where": self.where(SSHD), "older": older, "error": error}
+        return Case(first(states).condition, {**about, "sshd": SSHD})
 
     def _ssh(self) -> Case:
         asked = [("ssh", "-G", name, "-F") for name, _ in self.others]
         is_told = all(self.ask(*words, "/etc/ssh/ssh_config").good for words in asked)
         wrong = [one for words in asked for one in self.unlike(SSH, *words)]
-        about = {"wrong": [*dict.fromkeys(wrong)], "where": self.where(SSH), "ssh": SSH}
-        return first({"silent": not is_told, "other": wrong}, **about)
+        wrong, where = [*dict.fromkeys(wrong)], self.where(SSH)
+        states = {"silent": not is_told, "other": wrong}
+        return first(states, wrong=wrong, where=where, ssh=SSH)
 
     def unlike(self, own: str, *words: str) -> Iterator[str]:
         """What ssh or sshd does otherwise than one of the bundle's files says."""
@@ -1002,9 +1003,9 @@ def covers(wide: str, narrow: str) -> bool:
     # The short form names a port, with a protocol or not, or a service.
     if not re.search(" (from|in|to) ", wide) or ":" in "".join(sources):
         return False
-    from ipaddress import ip_network
+    from ipaddress import IPv4Network
 
-    whole, part = (ip_network(source, strict=False) for source in sources)
+    whole, part = (IPv4Network(source, strict=False) for source in sources)
     return part.subnet_of(whole)
 
 
@@ -1070,7 +1071,6 @@ class Node(
     BundleChecks,
     ModelChecks,
     SpaceChecks,
-    RunningChecks,
     ServiceChecks,
     BandwidthChecks,
 ):

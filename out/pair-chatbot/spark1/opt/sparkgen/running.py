@@ -349,10 +349,13 @@ class RunningChecks(Machine):
                 yield case(kind, f"unit {file.name[9:]}", unit=file.name)
         for file in sorted(own.glob("*.d/*")):
             unit = file.parent.name.removesuffix(".d")
-            about, wrong = self.unit(unit), [*self.of_drop_in(unit, text_of(file))]
-            states = {"reload": about.get("NeedDaemonReload") == "yes", "drop-in": wrong}
+            is_unread = self.unit(unit).get("NeedDaemonReload") == "yes"
+            states = {
+                "reload": is_unread,
+                "drop-in": (wrong := [*self.of_drop_in(unit, text_of(file))]),
+            }
             if any(states.values()):
-                yield first(states, unit=unit, wrong=wrong)._replace(check=f"unit {unit}")
+                yield first(states, f"unit {unit}", unit=unit, wrong=wrong)
 
     def of_drop_in(self, unit: str, text: str) -> Iterator[str]:
         """What does not apply to the unit of another package though one of our drop-ins sets it."""
@@ -392,6 +395,11 @@ class RunningChecks(Machine):
         entered = int(self.unit(unit).get(since) or 0) / 1e6
         return time.monotonic() - entered
 
+    def changed_since(self, unit: str, state: str, paths: Iterable[str]) -> list[str]:
+        """Files that have changed since a unit got into a state."""
+        now = time.clock_gettime(time.CLOCK_REALTIME)
+        return changed_after(self, now - self.age(unit, state), paths)
+
     def of_turn(self, engine: Engine) -> Case:
         """The unit of an alternative that waits."""
         active, instead = engine.turn()
@@ -419,7 +427,7 @@ class RunningChecks(Machine):
         ]
         extra += [p for p in about.get("FragmentPath", "").split() if p != path]
         read = [path, *re.findall(r"(?m)^ExecStart=.*?(/opt/sparkgen/\S+)", text)] if is_up else []
-        older = changed_after(self, time.time() - age, read)
+        older = self.changed_since(name, STARTED, read)
         file_state = about.get("UnitFileState") or "not enabled"
         states = {
             "unknown": about.get("LoadState") != "loaded",
@@ -495,8 +503,8 @@ class RunningChecks(Machine):
                 if name not in live
             ]
             states = {"other": wrong, "gone": gone, "left": left}
-            about = {"right": len(live), "wrong": wrong, "begin": begin, "left": " ".join(left)}
-            yield first(states, **about, gone=gone)
+            about = {"right": len(live), "wrong": wrong, "gone": gone, "begin": begin}
+            yield Case(first(states).condition, {**about, "left": " ".join(left)})
 
     def _gpu(self) -> Case | None:
         asked = ("--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader")
@@ -543,7 +551,7 @@ class RunningChecks(Machine):
             "silent": not answers,
         }
         log = f"read the log of the job: {job}-*.log, in the folder where sbatch ran"
-        about = {"what": "job" if job else "engine", "port": port, "load": load}
+        about = {"what": "job" if job else "engine", "port": port, "load": f"{load:.0f}"}
         log = log if job else f"journalctl -u {engine.unit}"
         return first(states, **about, log=log, health=health or "without a health check")
 

@@ -148,6 +148,11 @@ case $#${1:-} in
   1--remove)
     disarm
     present=$(timeout 60 ufw show added)
+    # With a default that we have set, and without our rules, nobody could log in.
+    if [[ ! -e $before && ! -e $was_off && -n $(added <<<"$present") ]]; then
+      echo "$before, which tells how ufw was before, is gone: our rules stay. Set ufw as it should be, and delete them" >&2
+      exit 1
+    fi
     restore
     change '' "$present"
     rm -f "$before" "$was_off"
