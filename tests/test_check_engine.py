@@ -11,7 +11,7 @@ from conftest import Command, Outcome
 from stand_ins import StandIns
 from test_launch import ANSWER, DOCKER, asked
 
-from generator import answers
+from generator.answers.ranks import ranks
 from generator.bundle.render import render
 from generator.pipeline import read_site
 from generator.resources import ROOT
@@ -30,7 +30,7 @@ def pair(tmp_path: Path) -> Path:
 def checksums(site: Path) -> dict[str, str]:
     reading = read_site(str(site), site.read_bytes())
     assert reading.site
-    known = answers.ranks(reading.site, render(reading.site, "0" * 64), (), ())
+    known = ranks(reading.site, render(reading.site, "0" * 64), (), ())
     return {rank.member.name: rank.settings for rank in known}
 
 
@@ -62,7 +62,7 @@ def test_checksum_is_that_of_launch(folder: NodeFolder, tmp_path: Path) -> None:
         pytest.skip("no container to record")
     _, lines, _ = asked(folder.copy(tmp_path), stand_ins)
     starts = {line["group"]: line["settings"] for line in lines if line["stage"] == "start"}
-    known = answers.ranks(folder.site, render(folder.site, "0" * 64), (), ())
+    known = ranks(folder.site, render(folder.site, "0" * 64), (), ())
     expected = {r.part.group: r.settings for r in known if r.member.name == folder.name}
     assert starts == expected
 
@@ -214,7 +214,7 @@ def test_nodes_of_another_site(pair: Path, sparkgen: Command) -> None:
 def test_all_examples_can_be_asked() -> None:
     """Whatever the engine and the launcher: no rank is forgotten."""
     for bundle in BUNDLES[:12]:
-        known = answers.ranks(bundle.site, render(bundle.site, "0" * 64), (), ())
+        known = ranks(bundle.site, render(bundle.site, "0" * 64), (), ())
         assert len(known) == sum(
             len(part.nodes) for part in bundle.site.parts if not part.engine.is_slurm_job
         )

@@ -5,19 +5,9 @@ from pathlib import Path
 
 import click
 
-from generator.answers import (
-    ACCEPTED,
-    Answer,
-    AnswerError,
-    Rank,
-    judged,
-    line,
-    parse,
-    ranks,
-    superseded,
-    to_lock,
-    unasked,
-)
+from generator.answers.answer import ACCEPTED, Answer, AnswerError, parse
+from generator.answers.findings import judged, line, superseded, unasked
+from generator.answers.ranks import AskedRank, ranks, to_lock
 from generator.bundle.render import render
 from generator.commands import completion
 from generator.commands.options import DATA_FORM, DRIFT, INVALID, SITE
@@ -62,7 +52,7 @@ def _parsed(path: Path) -> list[Answer]:
         sys.exit(INVALID)
 
 
-def _keep(site: Path, lock: Lock, known: list[Rank]) -> None:
+def _keep(site: Path, lock: Lock, known: list[AskedRank]) -> None:
     """Write what was said to the lock."""
     target = site.with_name(site.name.removesuffix(".yaml") + SUFFIX)
     try:
@@ -75,7 +65,7 @@ def _keep(site: Path, lock: Lock, known: list[Rank]) -> None:
 def _report(
     valid: ValidReading,
     findings: tuple[Finding, ...],
-    known: list[Rank],
+    known: list[AskedRank],
     said: list[Answer],
     form: str,
 ) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import click
 import yaml
 
-from generator import answers
+from generator.answers.findings import unasked
+from generator.answers.ranks import of_lock, weights
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.columns import columns
 from generator.commands.groups import GROUP, chosen
@@ -55,12 +56,12 @@ def command(site: Path, compare: bool, form: str, log: Path | None, group: str |
     declared = reading.declaration
     if declared is None or errors - _ABOUT_MEMORY:
         refuse(reading)
-    known = answers.of_lock(reading.site, reading.sha256, reading.lock) if reading.site else []
-    tell(reading, [*reading.findings, *answers.unasked(known, reading.lock)], strict=False)
+    known = of_lock(reading.site, reading.sha256, reading.lock) if reading.site else []
+    tell(reading, [*reading.findings, *unasked(known, reading.lock)], strict=False)
     groups = chosen(declared, group)
     if log and len(groups) > 1:
         fail(f"{log} is of one engine: name its group with --group")
-    counted = {name: answers.weights(known, name) for name in groups}
+    counted = {name: weights(known, name) for name in groups}
     found = [_assessed(name, own, compare, counted[name]) for name, own in groups.items()]
     if log:
         _beside(log, *groups.values())

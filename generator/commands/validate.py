@@ -49,7 +49,8 @@ def _by_engines(reading: Reading) -> list[Finding]:
     """The findings of a site, with what the engines are known to have said of its settings."""
     if not (reading.site and reading.lock and reading.lock.answers):
         return list(reading.findings)
-    from generator.answers import of_lock, superseded, unasked
+    from generator.answers.findings import superseded, unasked
+    from generator.answers.ranks import of_lock
 
     known = of_lock(reading.site, reading.sha256, reading.lock)
     return [*superseded(reading.findings, known), *unasked(known, reading.lock)]
