@@ -272,7 +272,7 @@ def _model(name: str) -> Facts:
 @cache
 def _blocks() -> Mapping[str, str]:
     """The text of each entry in the model catalog, by name."""
-    text = _text("models")
+    text = (SCHEMAS / "models.yaml").read_text(encoding="utf-8")
     starts = [*re.finditer(r"^([a-z0-9][^:\n]*):$", text, re.MULTILINE)]
     ends = [*(match.start() for match in starts[1:]), len(text)]
     return {match[1]: text[match.start() : end] for match, end in zip(starts, ends, strict=True)}
@@ -339,7 +339,3 @@ def _owner(hf_id: str) -> str:
 
 def _last_part(hf_id: str) -> str:
     return hf_id.rpartition("/")[2]
-
-
-def _text(catalog: str) -> str:
-    return (SCHEMAS / f"{catalog}.yaml").read_text(encoding="utf-8")

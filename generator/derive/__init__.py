@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from generator import services
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -20,7 +20,7 @@ from generator.fabric.routes import Route, routes
 from generator.fabric.shapes import islands
 from generator.fabric.subsets import ends_of, group_kind, of_nodes
 from generator.fabric.topologies import RING, TOPOLOGIES
-from generator.fit.assessment import Fit, held_share
+from generator.fit.assessment import held_share
 from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.hardware import HALVES
 from generator.records import record, replace
@@ -172,14 +172,9 @@ def _held_by_others(group: CompletePart, groups: Sequence[CompletePart]) -> floa
 
 
 def _configured(groups: Sequence[CompletePart]) -> Mapping[str, str]:
-    """The group that each node's nccl.conf is for: of several, the one with the most nodes."""
-    found: dict[str, CompletePart] = {}
-    for group in groups:
-        for node in group.nodes:
-            known = found.setdefault(node.name, group)
-            if len(group.nodes) > len(known.nodes):
-                found[node.name] = group
-    return {node: group.group for node, group in found.items()}
+    """The group that each node's nccl.conf is for: the first of those with the most nodes."""
+    last_wins = sorted(reversed(groups), key=lambda group: len(group.nodes))
+    return {node.name: group.group for group in last_wins for node in group.nodes}
 
 
 def _with_earlier(
@@ -304,6 +299,7 @@ def _part(
     place: _Place,
 ) -> Part:
     """A site of one engine, or a group in that form; most services belong to the whole site."""
+    nodes, model, engine = _group(declared, beside, place)
     identity, topology, fabric = declared.identity, declared.topology, declared.fabric
     return Part(
         name=identity.name,
@@ -316,7 +312,10 @@ def _part(
         cables=fabric.cables,
         switch_setups=() if place.group else switch_setups(topology, fabric, declared.services),
         uplinks=() if place.group else _uplinks(topology),
-        **_group(declared, beside, place),
+        nodes=nodes,
+        model=model,
+        engine=engine,
+        memory=declared.memory,
         services=own,
         bandwidth=_bandwidth(topology, len(declared.nodes)),
         times=times(declared.engine),
@@ -355,15 +354,10 @@ def _bandwidth(topology: Topology, nodes: int) -> Bandwidth:
     )
 
 
-class _Group(TypedDict):
-    nodes: tuple[Member, ...]
-    model: Model
-    engine: Engine
-    memory: Fit | None
-
-
-def _group(declared: CompletePart, beside: Mapping[str, Service], place: _Place) -> _Group:
-    """Nodes that serve one model together, in the order of their ranks."""
+def _group(
+    declared: CompletePart, beside: Mapping[str, Service], place: _Place
+) -> tuple[tuple[Member, ...], Model, Engine]:
+    """Nodes that serve one model together, in the order of their ranks, and what they serve."""
     nodes, fabric, topology = declared.nodes, declared.fabric, declared.topology
     controls = control_planes(nodes, fabric, topology)
     model = model_of(declared.model, declared.engine, declared.source, declared.commits)
@@ -387,8 +381,7 @@ def _group(declared: CompletePart, beside: Mapping[str, Service], place: _Place)
         _routes(topology, nodes, fabric),
         _hosts(nodes, fabric),
     )
-    ranks = tuple(members.node(index) for index in range(len(nodes)))
-    return {"nodes": ranks, "model": model, "engine": engine, "memory": declared.memory}
+    return tuple(members.node(index) for index in range(len(nodes))), model, engine
 
 
 def _nccl(declared: CompleteDeclaration, beside: Mapping[str, Service]) -> Mapping[str, str]:
