@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path, PurePath
 
 from generator import rules
-from generator.derive import derive
+from generator.derive.site import derive
 from generator.diagnostics import Finding, has_errors
 from generator.records import record
 from generator.reports.text import in_order
