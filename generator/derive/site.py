@@ -173,8 +173,8 @@ def _held_by_others(group: CompletePart, groups: Sequence[CompletePart]) -> floa
 
 def _configured(groups: Sequence[CompletePart]) -> Mapping[str, str]:
     """The group that each node's nccl.conf is for: the first of those with the most nodes."""
-    last_wins = sorted(reversed(groups), key=lambda group: len(group.nodes))
-    return {node.name: group.group for group in last_wins for node in group.nodes}
+    largest_first = sorted(groups, key=lambda group: -len(group.nodes))
+    return {node.name: group.group for group in reversed(largest_first) for node in group.nodes}
 
 
 def _with_earlier(

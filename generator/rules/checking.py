@@ -34,9 +34,9 @@ def check(
     facts = Facts(declared, document, beside, measured)
     # While 'groups' is invalid, a top-level model or engine does not apply to all nodes.
     has_groups = declaration.groups or GROUPS in document.data
-    for rule in _in_order():
-        if not (rule.of_serving and has_groups):
-            facts.check(rule)
+    for number in _in_order():
+        if not (RULES[number].of_serving and has_groups):
+            facts.check(RULES[number])
     parts = _parts(facts)
     findings, checked = _together(facts, parts)
     taken = policy.applied(findings) if policy else findings
@@ -79,7 +79,7 @@ def _complete(facts: Facts, parts: _Parts) -> CompleteDeclaration | None:
 def _parts(site: Facts) -> _Parts:
     """All groups, checked; rules about settings alone run once for groups with equal settings."""
     alike: dict[str, Facts] = {}
-    of_serving = [rule for rule in _in_order() if rule.of_serving]
+    of_serving = [rule for rule in map(RULES.__getitem__, _in_order()) if rule.of_serving]
     parts = []
     for group in site.declaration.groups or ():
         facts = _facts_of(group, site)
@@ -161,8 +161,8 @@ _OF_ALL_GROUPS = ("SG537",)
 
 
 @cache
-def _in_order() -> tuple[Rule, ...]:
-    """The rules by stage and number, each after the rules that make it pointless."""
+def _in_order() -> tuple[str, ...]:
+    """The rule ids by stage and number, each after the rules that make it pointless."""
     ordered: dict[str, Rule] = {}
 
     def add(number: str) -> None:
@@ -174,4 +174,4 @@ def _in_order() -> tuple[Rule, ...]:
 
     for number in sorted(RULES, key=lambda number: (RULES[number].stage, number)):
         add(number)
-    return tuple(ordered.values())
+    return tuple(ordered)
