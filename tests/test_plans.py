@@ -232,6 +232,7 @@ KINDS: Mapping[str, Kind] = {
         re.sub(r", secrets: \[VLLM_API_KEY\]", "", GATEWAY), lambda text: GATEWAY
     ),
     "encryption is added": Kind(CLEAR, lambda text: ENCRYPTED),
+    "encryption is removed": Kind(ENCRYPTED, lambda text: CLEAR),
     "another certificate": Kind(
         ENCRYPTED,
         replaced(("{authority: site}", "{certificate: /etc/ssl/a.pem, key: /etc/ssl/a.key}")),

@@ -338,9 +338,9 @@ def install(
     return Action((16,), title, node, needs, then, INSTALL_SECONDS, until)
 
 
-def run(node: str, program: Program, title: str, order: int) -> Action:
+def run(node: str, program: Program, title: str, order: int, before: Condition) -> Action:
     """Start or restart a service beside the engine, or run its script."""
-    needs = (must.is_ready(node, program),)
+    needs = (must.is_ready(node, program), before)
     until = _stops([node], [program.unit])
     then = _then(until, _starts({node: program}))
     return Action((18, order), title, node, needs, then, SERVICE_SECONDS, until)

@@ -7,12 +7,13 @@ from generator.bundle.escaping import sh
 from generator.bundle.plan import activations
 from generator.operation import actions as do
 from generator.operation.actions import LATER, Action
-from generator.operation.conditions import Condition, has_links, is_down, is_guarded
+from generator.operation.conditions import Condition, are_running, has_links, is_down, is_guarded
 from generator.operation.meaning import same
 from generator.operation.reading import ELSEWHERE
 from generator.operation.state import (
     PROXY,
     RELIED_ON,
+    WEB_UI,
     Cable,
     Cluster,
     Desired,
@@ -377,15 +378,16 @@ def _services(change: Change) -> Iterator[Action]:
     for name in change.start_order:
         new = change.after.folders[name].programs
         old = change.before.folders[name].programs if name in change.before.folders else {}
+        # The chat page leaves its address to a proxy that encrypts, and gets it back.
+        encrypts = PROXY in new and new[PROXY].mentions("TLS_KEY")
+        first, last = (WEB_UI, PROXY) if encrypts else (PROXY, WEB_UI)
         for unit, program in new.items():
-            is_new = unit not in old
-            title = program.activation.first or program.activation.step
-            title = title if is_new else program.activation.step
+            title = (unit not in old and program.activation.first) or program.activation.step
             if not program.is_engine and title and not program.is_like(old.get(unit)):
-                # The chat page leaves its address to a proxy that encrypts, and gets it back.
-                is_last = unit not in order or (unit == PROXY and program.mentions("TLS_KEY"))
-                place = len(order) if is_last else order.index(unit)
-                action = do.run(name, program, title, place)
+                waits = unit == last and first in new and first in old
+                place = order.index(unit) if unit in order else len(order)
+                before = are_running({name: new[first]} if waits else {})
+                action = do.run(name, program, title, place, before)
                 yield _later(action, 1, is_late=not _is_urgent(program))
         for unit, program in old.items():
             if unit not in new and program.activation.before:

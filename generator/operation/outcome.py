@@ -120,8 +120,7 @@ def _fewer(had: Mapping[str, int], now: Mapping[str, int]) -> tuple[set[str], se
 
 def _outages(name: str, new: str, steps: Sequence[Step]) -> Iterator[Outage]:
     """The times in which nobody answers to a name, or to what it is called then."""
-    numbered = enumerate(steps, 1)
-    for is_down, group in groupby(numbered, lambda each: name in each[1].down):
+    for is_down, group in groupby(enumerate(steps, 1), lambda each: name in each[1].down):
         if is_down:
             own = list(group)
             yield Outage(

@@ -38,9 +38,8 @@ def plan(change: Change) -> list[Moment]:
     course = _Course(change)
     while course.goes_on():
         pass
-    now = course.now
-    if missing := unreached(now, change.after):
-        stuck = (f"{action.title}: {action.node}: {action.unmet(now)}" for action in course.left)
+    if missing := unreached(course.now, change.after):
+        stuck = (f"{a.title}: {a.node}: {a.unmet(course.now)}" for a in course.left)
         raise PlanError("; ".join([missing, *stuck]))
     return course.moments
 

@@ -232,7 +232,7 @@ class Cluster:
     elsewhere: Mapping[str, str] = {}
 
 
-PROXY = "sparkgen-proxy"
+PROXY, WEB_UI = "sparkgen-proxy", "sparkgen-web-ui"
 CLIENT_KEY = "a key of the proxy"
 # What an engine relies on beside itself: who reaches it, its paths, and its files.
 RELIED_ON = ("firewall", "sparkgen-kv-cache", "sparkgen-qos", "sparkgen-routes", "ssh-keys")
