@@ -221,7 +221,7 @@ def test_keyboard(tmp_path: Path) -> None:
 
 def test_clients_ask_the_proxy() -> None:
     page = (BY_NAME["golden-direct-proxy"].folder / "index.html").read_text()
-    assert '<td data-head="Ask at"><code>http://10.0.0.11:8090/v1</code>' in page
+    assert '<td data-head="Address"><code>http://10.0.0.11:8090/v1</code>' in page
 
 
 def test_page_is_printed(tmp_path: Path) -> None:
