@@ -85,7 +85,7 @@ def _masked(found: re.Match[str]) -> str:
     return f"{found[1]}{MASK}" if is_secret_key(found[2] or found[3]) else found[0]
 
 
-_SETTING = re.compile(r"(-{0,2}\b([\w-]+)=|--([\w-]+) )[^\s,]+")
+_SETTING = re.compile(r"(?<![\w-])(-{0,2}([\w-]{1,60})=|--([\w-]{1,60}) )[^\s,]+")
 # Values of items longer than this are cut in reports.
 _LONGEST = 120
 

@@ -65,9 +65,7 @@ def fill(draft: Draft, container: Container) -> None:
     models = list(texts(draft.get("model")))
     args = [*models, *texts(draft.get("engine", "args"))]
     known = [*args, *texts(draft.get("engine", "env"))]
-    for mount in mounts(container):
-        if _is_hub(container, mount):
-            continue
+    for mount in (m for m in mounts(container) if not _is_hub(container, m)):
         with draft.ending(Item(mount.target, mount.source, (mount.word,))):
             if any(f"{model}/".startswith(f"{mount.source}/") for model in models):
                 draft.settle("model")

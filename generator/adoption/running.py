@@ -8,6 +8,7 @@ from itertools import count
 from generator.adoption.captures import serves
 from generator.adoption.command import Command, find
 from generator.adoption.found import FoundNode
+from generator.adoption.text import is_open
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.hardware import FABRIC_HALVES
 from generator.records import record, replace
@@ -63,10 +64,9 @@ def is_sized(command: Command | None) -> bool:
     """Whether a command says for how many nodes it is."""
     if command is None or (command.ray and not command.served):
         return False
-    if any("$" in word.text for word in command.rest):
-        return False
     stated = (command.entry(*names) for names in (("nnodes",), *_SPLITS))
-    return all(str(entry.value).isdecimal() for entry in stated if entry)
+    said = (*command.rest, *(entry.place for entry in stated if entry))
+    return not any(is_open(word.text) for word in said)
 
 
 def engines(nodes: Sequence[FoundNode]) -> list[Engine]:
