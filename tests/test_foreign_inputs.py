@@ -214,7 +214,7 @@ def test_lines_of_written_files_are_named() -> None:
     lost = "a line of a file that the script writes, of which the site file holds nothing"
     assert ends[2] == ends[3] == (End.LOST, lost)
     assert ends[10][0] is End.SITE
-    assert ends[11] == (End.LOST, "sparkgen does not read it")
+    assert ends[11] == (End.LOST, "it is not read")
     assert ends[14][0] is End.OTHER
     assert result.draft.get("model", "name") == "gpt-oss-20b"
     assert "-O3: an argument that sparkgen doesn't know" in [one.line for one in result.ended]

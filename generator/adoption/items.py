@@ -27,7 +27,7 @@ from generator.resources import rows
 _CONTROL = re.compile(r"if|then|elif|else|fi|while|until|do|done|esac|!|\{|\}|\(|[\w-]+\(\)|\S+\)")
 _ENTRY = re.compile(r"(?m)^[ \t]*([A-Za-z][\w-]*)[ \t]*=[ \t]*((?:.*\\\n)*.*)$")
 _SECTION = re.compile(r"(?m)^\[([A-Za-z0-9-]+)\][ \t]*$")
-_UNKNOWN = "sparkgen does not read it"
+_UNKNOWN = "it is not read"
 # Kinds of items whose words may end one by one.
 _COMMANDS = ("script", "variable", "docker")
 _REST = "the rest of a command of which the site file has a part"
