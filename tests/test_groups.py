@@ -447,7 +447,7 @@ CHANGES: Mapping[str, tuple[Groups, Groups, list[str], str]] = {
         PAIRS,
         PAIRS | {"a": ((3, 4), MODEL, "chat"), "b": ((1, 2), MODEL, "chat")},
         ["stop a", "start b", "wait", "stop b", "start a", "wait"],
-        "a and b restart; the API stays up",
+        "a and b restart; one engine alone answers to chat meanwhile, at its own address",
     ),
     "a replica more": (
         {name: PAIRS[name] for name in ("a", "c")},

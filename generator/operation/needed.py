@@ -428,7 +428,8 @@ def _elsewhere(change: Change) -> Iterator[Action]:
 
 
 def _likeness(old: Cable, new: Cable) -> int:
-    """How likely both are the same cable: by its label, an end that stays in place, its number."""
+    """How likely both are the same cable: by label, an end that stays, or number and nodes."""
     if old.label or new.label:
         return 2 * (old.label == new.label)
-    return 2 if {*old.ends} & {*new.ends} else old.number == new.number
+    is_alike = old.number == new.number and {*old.nodes} == {*new.nodes}
+    return 2 if {*old.ends} & {*new.ends} else is_alike

@@ -176,19 +176,22 @@ class _Course:
 
     def _start(self, engine: Engine, stops: Sequence[Engine]) -> "_Start":
         """What stops is on its nodes, or where cables change with those of its nodes."""
-        cables, found, first = self._change.disturbed, [engine], list[Engine]()
+        cables, after = self._change.disturbed, self._change.after.running
+        found, first = [engine], list[Engine]()
         behind: dict[Place, Engine] = {}
         for each in found:
             nodes = {*each.nodes} | (cables if not cables.isdisjoint(each.nodes) else set())
             way = [other for other in stops if not nodes.isdisjoint(other.nodes)]
             first = first or way
-            news = (self._change.after.running.get(o.group) for o in way if o.place not in behind)
+            news = (after.get(o.group) for o in way if o.place not in behind)
             found += filter(None, news)
             behind |= {other.place: other for other in way}
+        again = {n for e in first if e.group in after for n in after[e.group].names}
         doors = [door for door in self._change.after.doors if door.node in engine.nodes]
         return _Start(
             self._kept.keys() & engine.names,
             self._kept.keys() & {name for each in first for name in each.names},
+            again,
             first,
             behind,
             any({*door.units} - self.now.nodes[door.node].running.keys() for door in doors),
@@ -198,14 +201,14 @@ class _Course:
 
 @record
 class _Start:
-    """An engine that starts: its names, those that are gone once what stops `first` has stopped.
+    """An engine that starts: its names, those `gone` once `first` stops, and which come `again`.
 
-    What that waits for in turn is `behind` it. It `opens` an address of clients on its nodes at
-    which nothing answers yet, or `is_slow`, for people work there meanwhile.
+    What all wait for is `behind`. It `opens` an address, or `is_slow`, as people work there.
     """
 
     names: Set[str]
     gone: Set[str]
+    again: Set[str]
     first: Sequence[Engine]
     behind: Mapping[Place, Engine]
     opens: bool
@@ -213,7 +216,7 @@ class _Start:
 
     def order(self, back: Set[str]) -> tuple[bool | int, ...]:
         """Later if it leaves names to others that come `back` with them, or brings no new one."""
-        leaves = not (back & self.gone) <= self.names
+        leaves = not back & self.gone <= self.names | self.again
         return not self.opens, leaves, self.is_slow, self.names <= self.gone, len(self.behind)
 
 
