@@ -348,16 +348,16 @@ def test_address_that_clients_lose() -> None:
 
 
 def test_what_a_gateway_keeps_moves_with_it() -> None:
-    """Keys and chats are on the new node before anything starts there; the old one stops last."""
+    """Keys come before the proxy starts, and chats once the old page has stopped."""
     text = (GOLDEN / "groups-gateway/site.yaml").read_text()
     moved = text.replace("gateway: {node: spark5}", "gateway: {node: spark1}")
     steps = [str(step) for step in reviewed(text, moved).order]
     wanted = [
-        "copy the chat page's data, the Docker volume sparkgen-web-ui, from spark5: spark1",
         "copy the clients' keys, /etc/sparkgen/proxy.keys, from spark5: spark1",
         "systemctl start sparkgen-proxy: spark1",
         "stop the engine of embed, the head first: spark5",
         "install.sh --apply: spark5",
+        "copy the chat page's data, the Docker volume sparkgen-web-ui, from spark5: spark1",
     ]
     assert [step for step in steps if step in wanted] == wanted
     assert not reviewed(text, text + " ").order
