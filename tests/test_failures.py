@@ -315,6 +315,48 @@ def test_every_site(bundle: Bundle) -> None:
     _check_pairs(found, {*failures.values()})
 
 
+@of_each(BUNDLES)
+def test_every_part_of_the_files_has_a_row(bundle: Bundle) -> None:
+    """Units, jobs, nodes, their links and disks, read from the files; nothing else has one."""
+    found = analysis(bundle.site, files_of(bundle.site))
+    of_site = ("cable", "switch")
+    assert {f.what for f in found.faults if f.kind not in of_site} == {*_parts(bundle)}
+    assert {f.what for f in found.faults if f.kind in of_site} == {
+        *(f"cable {cable.number}" for cable in bundle.site.cables),
+        *bundle.site.switches,
+    }
+
+
+def _parts(bundle: Bundle) -> Iterator[str]:
+    """What a node's files name that can fail, without alternatives that wait for their turn."""
+    texts = files_of(bundle.site)
+    for node in (path.partition("/")[0] for path in texts if path.endswith("/install.sh")):
+        yield node
+        for path in (path for path in texts if path.startswith(f"{node}/")):
+            named = re.search(
+                r"(?:system/(sparkgen-.*)\.service|/sparkgen/jobs/([^.]*)\.env)$", path
+            )
+            if named and named[1] not in _waiting_units(texts, node):
+                yield f"{named[1] or f'the job {named[2]}'} on {node}"
+            if re.search(r"/etc/sparkgen/(groups/.*\.)?node\.env$", path):
+                yield from _facts_about(texts[path], node)
+
+
+def _waiting_units(texts: Mapping[str, str], node: str) -> set[str]:
+    turns = re.findall(r"^ALTERNATIVES=\S+ (.*)$", texts[f"{node}/etc/sparkgen/node.env"], re.M)
+    return {f"sparkgen-engine-{group}" for groups in turns for group in groups.split()}
+
+
+def _facts_about(facts: str, node: str) -> Iterator[str]:
+    for port, half, cable in re.findall(r"^HALF=(p\d)\.h(\d) .* (\d+)$", facts, re.MULTILINE):
+        yield f"{node}:{port}"
+        yield f"half {half} of cable {cable}"
+    yield from (f"the management link of {node}" for _ in re.findall("^MANAGEMENT=", facts, re.M))
+    yield from (f"the models on {node}" for _ in re.findall("^MODEL(?:_FILE)?=", facts, re.M))
+    for job in re.findall(r"^JOB=(.*)$", facts, re.MULTILINE):
+        yield f"the job {job} of Slurm on {node}"
+
+
 def _check_pairs(found: Analysis, single: set[Failure]) -> None:
     alone = {failure.fault: {*failure.lost} for failure in single}
     for pair in found.pairs():
@@ -328,7 +370,7 @@ def _check_pairs(found: Analysis, single: set[Failure]) -> None:
 def test_json(sparkgen: Command) -> None:
     outcome = sparkgen("failures", GATEWAY, "--format", "json", cwd=ROOT)
     found = {one["what"]: one for one in json.loads(outcome.out)["failures"]}
-    assert {one["kind"] for one in found.values()} == {*KINDS} - {"switch"}
+    assert {one["kind"] for one in found.values()} == {*KINDS} - {"switch", "job"}
     assert found["cable 1"] == {
         "kind": "cable",
         "what": "cable 1",

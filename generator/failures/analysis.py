@@ -18,7 +18,10 @@ from generator.records import record
 from generator.site import Site
 
 # What may fail, in the order of the table.
-KINDS = ("cable", "half", "port", "switch", "node", "management", "engine", "service", "models")
+KINDS = (
+    *("cable", "half", "port", "switch", "node", "management"),
+    *("engine", "service", "job", "models"),
+)
 
 _ORIGIN = Origin("nodes cabling groups|model services", "generator/failures/")
 
@@ -116,7 +119,9 @@ class Analysis:
             if ended not in known:
                 known[ended] = self._effect(ended)
             answers, times, *rest = known[ended]
-            within = None if None in times else max(filter(None, times), default=fault.within or 0)
+            if fault.kind in ("service", "job"):
+                times = [*times, fault.within]
+            within = None if None in times else max(filter(None, times), default=0)
             yield Failure(fault, answers, within, *rest)
 
     def _effect(self, ended: frozenset[Use]) -> tuple[Any, ...]:
@@ -263,11 +268,13 @@ def _of_nodes(site: Site, net: Network, files: Files) -> Iterator[Fault]:
 
 
 def _of_programs(site: Site, units: Mapping[Element, Program]) -> Iterator[Fault]:
-    """Engines that serve now, and services; an alternative that waits for its turn runs nowhere."""
+    """Engines that serve now, services and jobs; an alternative that waits runs nowhere."""
     engines = {part.unit: part.is_active for part in site.parts}
+    jobs = {job.unit for job in site.jobs}
     for program in units.values():
         if engines.get(program.unit, True):
-            kind = "engine" if program.unit in engines else "service"
-            what = f"{program.unit} on {program.node}"
-            told = ((f"unit {program.unit.removeprefix('sparkgen-')}", (program.node,)),)
+            kind = "service" if program.unit not in {*engines, *jobs} else "engine"
+            kind = "job" if program.unit in jobs else kind
+            what = f"{program.title} on {program.node}"
+            told = ((program.check, (program.node,)),) if program.check else ()
             yield Fault(kind, what, frozenset([program.element]), told, program.within)

@@ -37,12 +37,15 @@ class End:
 
 @record
 class Network:
-    """Each node's ends, management address, and next hops by destination; and who forwards."""
+    """Each node's ends, management address, and next hops by destination.
+
+    `forwarding` is what each node that forwards needs for that.
+    """
 
     ends: Mapping[str, tuple[End, ...]]
     management: Mapping[str, str]
     routes: Mapping[str, Mapping[str, str]]
-    forwarding: frozenset[str]
+    forwarding: Mapping[str, Needs]
 
     def way(self, node: str, address: str) -> Needs | None:
         """What must work for a node to reach an address; None if nothing leads there."""
@@ -59,7 +62,9 @@ class Network:
         if not via or not relay or relay not in self.forwarding:
             return None
         first, rest = self.way(node, via), self.way(relay, address)
-        return None if first is None or rest is None else first | rest
+        if first is None or rest is None:
+            return None
+        return first | rest | self.forwarding[relay]
 
     def owner(self, address: str) -> str | None:
         """The node that has an address."""
@@ -103,11 +108,16 @@ def network(nodes: tuple[str, ...], files: Files) -> Network:
         ways[node] = {to: via for _, _, to, via in configured if to}
         if address := value(known, "MANAGEMENT"):
             management[node] = address
-    forwarding = (n for n in nodes if ".forwarding = 1" in files.get(f"{n}/{_SYSCTL}", ""))
-    return Network(ends, management, ways, frozenset(forwarding))
+    forwarding = {
+        name: frozenset([("program", name, _ROUTES)] * (f"{name}/{_UNIT}" in files))
+        for name in nodes
+        if ".forwarding = 1" in files.get(f"{name}/{_SYSCTL}", "")
+    }
+    return Network(ends, management, ways, forwarding)
 
 
-_SYSCTL = "etc/sysctl.d/90-sparkgen.conf"
+_SYSCTL, _ROUTES = "etc/sysctl.d/90-sparkgen.conf", "sparkgen-routes"
+_UNIT = f"etc/systemd/system/{_ROUTES}.service"
 
 
 def _end(node: str, half: list[str], addresses: Mapping[str, str]) -> End:

@@ -15,15 +15,17 @@ _UNITS = "etc/systemd/system"
 
 @record
 class Program:
-    """A unit that keeps running on a node, and after how many seconds it is up again by itself.
+    """What runs on a node, and after how many seconds it is up again by itself.
 
-    `within` is None if systemd does not restart it. `title` is its description.
+    `within` is None if nothing starts it again. `title` is its unit, or says what else it is.
+    `check` is what verify.py calls it, empty if it does not look at it.
     """
 
     node: str
     unit: str
     title: str
     within: int | None
+    check: str = ""
 
     @property
     def element(self) -> Element:
@@ -60,19 +62,31 @@ class Way:
 
 
 def programs(site: Site, files: Files) -> dict[Element, Program]:
-    """The units that run on each node; a oneshot has nothing that could fail later."""
-    found = {}
+    """The units of each node, and the jobs of Slurm and of people, which no unit starts again."""
+    found = [
+        Program(node.name, part.unit, f"the job {part.job} of Slurm", None)
+        for part in site.parts
+        if part.engine.is_slurm_job
+        for node in part.nodes
+    ]
     for path, text in files.items():
         node, folder, name = path.partition(f"/{_UNITS}/sparkgen-")
-        if folder and name.endswith(".service") and "\nType=oneshot\n" not in text:
+        if folder and name.endswith(".service"):
             unit = f"sparkgen-{name.removesuffix('.service')}"
-            program = Program(node, unit, value(text, "Description"), _within(text))
-            found[program.element] = program
-    return found
+            timer = files.get(f"{path.removesuffix('service')}timer", "")
+            check = f"unit {unit.removeprefix('sparkgen-')}" if "\n[Install]" in text else ""
+            found.append(Program(node, unit, unit, _within(text, timer), check))
+    for job in site.jobs:
+        title = f"the job {job.job}"
+        found += (Program(node.name, job.unit, title, None) for node in job.nodes)
+    return {program.element: program for program in found}
 
 
-def _within(unit: str) -> int | None:
+def _within(unit: str, timer: str) -> int | None:
     """The longest that systemd takes to start a unit again: what is left of it is stopped first."""
+    if timer:
+        late = int(value(timer, "AccuracySec").removesuffix("s"))
+        return 60 * int(value(timer, "OnUnitActiveSec").removesuffix("min")) + late
     if value(unit, "Restart") not in ("always", "on-failure"):
         return None
     # DefaultTimeoutStopSec and DefaultRestartSec of systemd-system.conf(5), the latter 100 ms.
