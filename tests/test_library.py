@@ -52,7 +52,7 @@ def test_example_is_typed(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout
     assert '"def (path: str | os.PathLike[str]) -> generator.library.SiteFile"' in done.stdout
-    assert '"generator.site.Site | None"' in done.stdout
+    assert '"generator.site.site.Site | None"' in done.stdout
 
 
 def test_nothing_is_loaded_before_it_is_asked_for() -> None:

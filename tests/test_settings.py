@@ -127,8 +127,6 @@ def test_questions_to_settings() -> None:
     assert settings.word("kv-transfer-config") == ""
     assert settings.is_on("enable-eplb")
     assert not settings.is_off("enable-eplb")
-    assert settings.is_given("seed")
-    assert not settings.is_given("block-size")
 
 
 NODES = (
