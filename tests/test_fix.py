@@ -626,3 +626,19 @@ def test_section_that_is_wrongly_a_list_is_no_home_of_an_entry() -> None:
     text = "version: 1\nnodes: [{name: a}, {endpoints: [a:p0, b:p0]}]\ntopology: [{kind: direct}]\n"
     found = repair("lab.yaml", text.encode()).before.findings
     assert "SG901" not in {finding.rule for finding in found}
+
+
+def test_long_file_with_many_findings_is_read_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reading takes as much longer: half a MiB must end within ten seconds."""
+    read: list[str] = []
+
+    def counted(name: str, raw: bytes, beside: Any) -> Any:
+        read.append(name)
+        return read_site(name, raw, beside)
+
+    monkeypatch.setattr("generator.fixing.repair.read_site", counted)
+    text = (ROOT / "sites/single.yaml").read_text() + "".join(
+        f"k{number}:\u00a0b\n" for number in range(2000)
+    )
+    repair("single.yaml", text.encode())
+    assert len(read) <= 6

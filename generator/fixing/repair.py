@@ -59,10 +59,6 @@ class _State:
     reading: Reading
     fixed: tuple[Finding, ...] = ()
 
-    @property
-    def raw(self) -> tuple[bytes, ...]:
-        return tuple(self.reading.raw.values())
-
 
 def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
     """Apply all applicable proposals; the result is the last text that improves on the first."""
@@ -99,7 +95,7 @@ class _Search:
 
     def step(self, state: _State) -> _State | None:
         """The text with everything fixed at once that can be, or else a single finding; or None."""
-        self._seen.add(state.raw)
+        self._seen.add(tuple(state.reading.raw.values()))
         candidates = [
             f
             for f in state.reading.findings
@@ -110,7 +106,8 @@ class _Search:
         together = list(_apart(spliced))
         attempts = [together] if len(together) > 1 else []
         attempts += [[one] for one in spliced]
-        return next(filter(None, (self._tried(state, attempt) for attempt in attempts)), None)
+        tried = (self._tried(state, one) for one in attempts if self._readings < MAX_READINGS)
+        return next(filter(None, tried), None)
 
     def _tried(
         self, state: _State, attempt: Sequence[tuple[Finding, list[Splice]]]
@@ -121,9 +118,10 @@ class _Search:
             for file, old in state.reading.raw.items()
         }
         texts = tuple(raw.values())
-        if texts in self._seen or self._readings == MAX_READINGS:
+        if texts in self._seen:
             return None
-        self._readings += 1
+        # The longer a file and the more there is to tell about it, the longer a reading takes.
+        self._readings += 1 + len(raw[""]) // 10_000 + len(state.reading.findings) // 25
         self._seen.add(texts)
         reading = read_site(self._name, raw[""], _changed(self._beside, self._name, raw))
         fixed = [finding for finding, _ in attempt]

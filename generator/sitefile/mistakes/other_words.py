@@ -54,6 +54,7 @@ def _plain(key: str) -> str:
     return key.lower().replace("-", "_")
 
 
+@cache
 def _letters(key: str) -> str:
     return re.sub(r"[\W_]", "", key.lower())
 

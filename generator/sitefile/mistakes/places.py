@@ -522,7 +522,7 @@ def of_another_program(faults: Faults) -> Found:
     """Keys below one another at the margin that no site has: another program's file."""
     unknown = {fault.path[-1]: fault for fault in faults.of("unknown") if len(fault.path) == 1}
     run: list[KeyPath] = []
-    for key in (*faults.data, None):
+    for key in (*[*faults.data][:_MOST_KEYS], None):
         fault = unknown.get(key or "")
         is_ours = _flag(str(key), (), faults) or _is_variable(str(key), ())
         own = finding_of(fault, faults).proposals if fault and not is_ours else ()
