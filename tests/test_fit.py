@@ -356,6 +356,24 @@ def test_limit_in_tokens_is_part_of_the_room(model: str) -> None:
     assert rules == {"SG556"}
 
 
+@pytest.mark.parametrize("model", ["qwen3-8b", "gpt-oss-120b", "qwen3.6-35b-a3b-fp8"])
+@pytest.mark.parametrize("sequences", [3, 8, 23])
+def test_limit_in_tokens_of_so_many_sequences_holds_them_all(model: str, sequences: int) -> None:
+    requested = f"context_length: 4096, max_sequences: {sequences}"
+    text = LIMITED.replace("context_length: 32768", requested)
+    args = f"max-total-tokens: {4096 * sequences}"
+    group, rules = assessed(text.format(model=model, args=args))
+    fit = group.assess()
+    assert fit
+    assert fit.most_sequences == sequences
+    assert not rules
+
+
+def test_limit_of_no_token_holds_no_request() -> None:
+    _, rules = assessed(LIMITED.format(model="gpt-oss-120b", args="max-total-tokens: 0"))
+    assert rules == {"SG520"}
+
+
 def test_limit_in_tokens_is_named_and_raised() -> None:
     text = LIMITED.format(model="qwen3-8b", args="max-total-tokens: 16384")
     (finding,) = read_site("lab.yaml", text.encode()).findings

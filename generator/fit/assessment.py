@@ -394,10 +394,10 @@ class _Rank:
         self.least = self.demand.sequence(1) if traits.starts_short else self.needed
         self.processes = formulas.PROCESS_BYTES if traits.shares_free else 0
         self.pool = wanted.pool
-        self.tokens = wanted.most_tokens or math.inf
+        self.tokens = math.inf if wanted.most_tokens is None else wanted.most_tokens
         cached = self.demand.cache
-        # States are not limited. A sequence of as many tokens is rounded up to bytes.
-        self.most = 1 + self.tokens * ((cached.holds_tokens and cached.token) or math.inf)
+        # States are not limited. Each sequence is rounded up to bytes.
+        self.most = self.running + self.tokens * ((cached.holds_tokens and cached.token) or math.inf)
         self.moved = min(self._beside(more, "moved", 0.0), self.demand.weights)
         self.room = self._room()
         self.pinned = self._beside(more, "pinned", self.room)
