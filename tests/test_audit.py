@@ -316,6 +316,35 @@ def test_empty_value_in_nccl_conf(sparkgen: Command, tmp_path: Path) -> None:
     )
 
 
+UNKNOWN = """\
+docker run --gpus all --network host vllm/vllm-openai:v0.33.0 --model $1 --host 127.0.0.1 \\
+  --gpu-memory-utilization 0.8 --tensor-parallel-size 1 {flags}
+"""
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--max-model-len 262144 --max-num-seqs 256",
+        "--quantization modelopt_fp4",
+        "--enable-auto-tool-choice --tool-call-parser hermes --reasoning-parser qwen3",
+    ],
+)
+def test_unknown_model_is_not_judged(flags: str) -> None:
+    """What is true of one model alone is not said of a model that only the shell knows."""
+    script = UNKNOWN.format(flags=flags).encode()
+    adopted = adopt(read([Input("", "serve.sh", script)]), "mine", "mine.yaml")
+    assert [finding.rule for finding in adopted.findings] == ["SG880"]
+    assert audit(adopted) == []
+
+
+def test_fault_of_any_model_is_told_of_an_unknown_one() -> None:
+    script = UNKNOWN.format(flags="").replace("0.8", "0.95").encode()
+    adopted = adopt(read([Input("", "serve.sh", script)]), "mine", "mine.yaml")
+    assert [finding.rule for finding in adopted.findings] == ["SG880", "SG524"]
+    assert [remark.rule for remark in audit(adopted)] == ["SG524"]
+
+
 def test_help_has_no_derived_address() -> None:
     """Audited nodes need not have the addresses that sparkgen would give them."""
     adopted = adopt(read([Input("", "nccl.conf", b"NCCL_IB_GID_INDEX=3\n")]), "mine", "mine.yaml")

@@ -1,7 +1,7 @@
 """Creates a site file from what people already run, with the place of each part in their files."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from generator.adoption import cables, interfaces, mounts, offload, running, serving
@@ -24,6 +24,8 @@ from generator.sitefile.beside import Beside, nothing_beside
 
 _UNIT = "sparkgen-engine-"
 _MOST_REFUSED = 20
+# As different as can be from the model that is assumed.
+_OTHER_MODEL = "qwen3.5-9b"
 
 
 @record
@@ -31,7 +33,7 @@ class Adoption:
     """A site file created from what was found.
 
     `ended` is all that the user's files say, item by item, with what became of it. `assumed` is the
-    reading with what is most usual in place of every TODO.
+    reading with what is most usual in place of every TODO, with no finding about such a model.
     """
 
     draft: Draft
@@ -90,6 +92,7 @@ def adopt(
     ended = closed(found, draft)
     text = draft.text(ended)
     reading = read_site(file, text.encode(), beside)
+    full = replace(full, findings=tuple(_of_any_model(draft, full.findings, file, beside)))
     return Adoption(draft, text, reading, found, head, ended, full)
 
 
@@ -104,6 +107,20 @@ def _assumed(draft: Draft, file: str, beside: Beside) -> Reading:
         for path in sorted(wrong, key=str, reverse=True):
             draft.refuse(path, wrong[path])
     return reading
+
+
+def _of_any_model(
+    draft: Draft, findings: Sequence[Finding], file: str, beside: Beside
+) -> Iterator[Finding]:
+    """The findings that are the same with another model where nobody said which."""
+    unknown = [path for path in draft.todo if path[-2:] == ("model", "name")]
+    if not unknown:
+        return iter(findings)
+    for path in unknown:
+        draft.get(*path[:-1])["name"] = _OTHER_MODEL
+    again = read_site(file, draft.text(assumed=True).encode(), beside).findings
+    others = {(one.rule, one.path, one.message, one.help) for one in again}
+    return (one for one in findings if (one.rule, one.path, one.message, one.help) in others)
 
 
 def _is_of_form(draft: Draft, finding: Finding) -> bool:

@@ -101,19 +101,16 @@ def _help(finding: Finding) -> str:
 
 
 def _is_guessed(adopted: Adoption, finding: Finding) -> bool:
-    """Whether a finding depends on a node, an address, a version or a model that was guessed."""
+    """Whether a finding depends on a node, an address or a version that was guessed."""
     places = (finding.path, *(other.path for other in finding.related))
     if not adopted.draft.guessed_nodes.isdisjoint(finding.nodes) or any(
         map(adopted.draft.is_doubtful, places)
     ):
         return True
-    depends = RULES[finding.rule].depends_on if finding.rule in RULES else frozenset()
     group = finding.path[:2] if finding.path[:1] == ("groups",) else ()
     origins = adopted.draft.origins
-    if "version" in depends and (*group, "engine", "version") not in origins:
-        return True
-    is_known = any((*group, "model", key) in origins for key in ("name", "source"))
-    return "model" in depends and not is_known
+    of_version = finding.rule in RULES and RULES[finding.rule].of_version
+    return of_version and (*group, "engine", "version") not in origins
 
 
 def _related(adopted: Adoption, related: tuple[Related, ...]) -> Iterator[tuple[str, Place]]:

@@ -397,7 +397,9 @@ class _Rank:
         self.tokens = math.inf if wanted.most_tokens is None else wanted.most_tokens
         cached = self.demand.cache
         # States are not limited. Each sequence is rounded up to bytes.
-        self.most = self.running + self.tokens * ((cached.holds_tokens and cached.token) or math.inf)
+        self.most = self.running + self.tokens * (
+            (cached.holds_tokens and cached.token) or math.inf
+        )
         self.moved = min(self._beside(more, "moved", 0.0), self.demand.weights)
         self.room = self._room()
         self.pinned = self._beside(more, "pinned", self.room)

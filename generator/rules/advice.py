@@ -14,7 +14,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
     "SG677",
     Severity.NOTE,
     unless="SG501 SG503 SG505 SG602 SG603 SG604 SG620 SG621 SG630 SG631 SG632 SG633 SG634",
-    depends_on="version",
+    of_version=True,
 )
 def missing_advised_flags(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """The site has the flags that are advised for its model."""

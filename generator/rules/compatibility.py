@@ -26,7 +26,7 @@ _LENGTH = re.compile(
 )
 
 
-@rule("SG526", Severity.WARNING, unless="SG501 SG503", depends_on="model")
+@rule("SG526", Severity.WARNING, unless="SG501 SG503")
 def extended_context(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A context is longer than the model supports only on request, since it costs quality."""
     known = shape(model)
@@ -70,7 +70,7 @@ def _overrides(engine: DeclaredEngine) -> Iterator[str]:
             yield f"{flag} {value}"
 
 
-@rule("SG527", Severity.NOTE, unless="SG501 SG503", depends_on="model")
+@rule("SG527", Severity.NOTE, unless="SG501 SG503")
 def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """The kernels for the model's format are known to be correct on a GB10."""
     first = ENGINE_TRAITS[engine.name].nvfp4_kernels
@@ -105,7 +105,7 @@ def _int4(model: DeclaredModel) -> Iterator[str]:
     return (other.name for other in siblings if "int4" in other.format)
 
 
-@rule("SG528", Severity.NOTE, unless="SG501 SG503 SG511 SG529 SG603", depends_on="model")
+@rule("SG528", Severity.NOTE, unless="SG501 SG503 SG511 SG529 SG603")
 def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Pipeline stages differ by one layer at most."""
     for given in engine.environment.of(ENGINE_TRAITS[engine.name].stage_variable):
@@ -118,7 +118,7 @@ def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fau
             )
 
 
-@rule("SG529", unless="SG501 SG503 SG603", depends_on="model")
+@rule("SG529", unless="SG501 SG503 SG603")
 def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Explicit stage sizes add up to the model's layers, with one number per stage."""
     known, count = shape(model), engine.parallel.pipeline
@@ -135,7 +135,7 @@ def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Ite
             )
 
 
-@rule("SG530", Severity.WARNING, unless="SG501 SG503", depends_on="model")
+@rule("SG530", Severity.WARNING, unless="SG501 SG503")
 def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A model that needs a token to download has one among the secrets."""
     if model.name and model.file:
@@ -150,7 +150,7 @@ def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
         )
 
 
-@rule("SG531", Severity.NOTE, unless="SG501 SG503", depends_on="model")
+@rule("SG531", Severity.NOTE, unless="SG501 SG503")
 def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Gated delta layers have dedicated kernels on a GB10."""
     known, fixed = shape(model), ENGINE_TRAITS[engine.name].delta_kernels
@@ -167,7 +167,7 @@ def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
         )
 
 
-@rule("SG532", unless="SG501 SG503 SG510 SG603", depends_on="model")
+@rule("SG532", unless="SG501 SG503 SG510 SG603")
 def split_scale_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A slice of an FP8 expert consists of whole scale blocks."""
     known, sizes = shape(model), engine.parallel
@@ -207,7 +207,7 @@ def _counted(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-@rule("SG676", Severity.NOTE, unless="SG501 SG603", depends_on="version")
+@rule("SG676", Severity.NOTE, unless="SG501 SG603", of_version=True)
 def tuned_at_each_start(engine: DeclaredEngine) -> Iterator[Fault]:
     """FlashInfer's tuning survives a restart."""
     off = engine.settings.is_off("enable-flashinfer-autotune")

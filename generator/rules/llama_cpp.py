@@ -18,7 +18,7 @@ _IN_THE_ROOT = "the file is in the root folder, which can't be mounted into a co
 _A_FOLDER = "move it to a folder, such as /srv/models"
 
 
-@rule("SG653", depends_on="version")
+@rule("SG653", of_version=True)
 def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """llama.cpp, and no other engine, gets its model as a GGUF file."""
     if ENGINE_TRAITS[engine.name].reads_gguf:

@@ -24,7 +24,7 @@ _UNFIT = "SG222 SG520 SG537 SG538 SG556"
 _INVALID_MODEL = "SG222 SG501 SG503 SG504 SG506 SG507 SG510 SG511 SG512 SG513 SG529 SG532 SG603"
 
 
-@rule("SG520", unless=_INVALID_MODEL, depends_on="model")
+@rule("SG520", unless=_INVALID_MODEL)
 def does_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -51,7 +51,7 @@ def does_not_fit(
     )
 
 
-@rule("SG538", Severity.WARNING, unless=_INVALID_MODEL, depends_on="model")
+@rule("SG538", Severity.WARNING, unless=_INVALID_MODEL)
 def may_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -95,7 +95,7 @@ def may_not_fit(
     )
 
 
-@rule("SG556", Severity.WARNING, unless=_INVALID_MODEL, depends_on="model")
+@rule("SG556", Severity.WARNING, unless=_INVALID_MODEL)
 def fits_shorter(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -119,7 +119,7 @@ def fits_shorter(
     )
 
 
-@rule("SG537", Severity.WARNING, unless=_INVALID_MODEL, depends_on="model")
+@rule("SG537", Severity.WARNING, unless=_INVALID_MODEL)
 def fits_newer_releases(
     nodes: Sequence[DeclaredNode], engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -225,7 +225,7 @@ def _fixed_cache(
     return Fault(_too_much(worst), path, _less(model, worst))
 
 
-@rule("SG534", unless="SG222 SG501 SG503 SG504 SG510 SG511 SG603", depends_on="model")
+@rule("SG534", unless="SG222 SG501 SG503 SG504 SG510 SG511 SG603")
 def auto_not_computable(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
 ) -> Iterator[Fault]:
@@ -241,7 +241,7 @@ def auto_not_computable(
         yield Fault(f"'auto' can't be computed without {wanted}", ("model", key), "write a number")
 
 
-@rule("SG535", depends_on="model")
+@rule("SG535")
 def invalid_calibration(calibration: Calibration) -> Iterator[Fault]:
     """The file that `fit.calibration` names has the output of 'sparkgen fit --measured'."""
     if calibration.fault:
@@ -252,7 +252,7 @@ def invalid_calibration(calibration: Calibration) -> Iterator[Fault]:
         )
 
 
-@rule("SG536", Severity.NOTE, unless="SG535", depends_on="model")
+@rule("SG536", Severity.NOTE, unless="SG535")
 def calibration_of_another_model(
     calibration: Calibration, model: DeclaredModel, engine: DeclaredEngine
 ) -> Iterator[Fault]:
@@ -267,7 +267,7 @@ def calibration_of_another_model(
 
 
 # Whether a model fits at all hardly depends on the release; how tightly does.
-@rule("SG521", Severity.NOTE, unless=f"SG504 SG507 SG509 {_UNFIT}", depends_on="version model")
+@rule("SG521", Severity.NOTE, unless=f"SG504 SG507 SG509 {_UNFIT}", of_version=True)
 def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
     """The KV cache holds as many full-length sequences as may run at once."""
     most, at_best = fit.most_sequences, fit.most_at_best
@@ -284,7 +284,7 @@ def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
         )
 
 
-@rule("SG522", Severity.WARNING, unless=f"SG504 SG507 {_UNFIT}", depends_on="version model")
+@rule("SG522", Severity.WARNING, unless=f"SG504 SG507 {_UNFIT}", of_version=True)
 def tight(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -299,7 +299,7 @@ def tight(
         )
 
 
-@rule("SG523", depends_on="model")
+@rule("SG523")
 def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
     """The engine does not take so much memory that the system can't run."""
     if engine.memory_utilization >= REFUSED:
@@ -312,7 +312,7 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG524", Severity.WARNING, depends_on="model")
+@rule("SG524", Severity.WARNING)
 def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
     """The engine takes at most 0.85 of the memory, and leaves the rest for the system."""
     if WARNED < engine.memory_utilization < REFUSED:
@@ -326,7 +326,7 @@ def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-@rule("SG525", Severity.WARNING, unless=f"SG523 SG524 {_UNFIT}", depends_on="model")
+@rule("SG525", Severity.WARNING, unless=f"SG523 SG524 {_UNFIT}")
 def little_for_the_system(
     model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:

@@ -15,7 +15,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 _KINDS = ("attention_layers", "sliding_layers", "linear_layers", "mamba_layers", "expert_layers")
 
 
-@rule("SG501", depends_on="model")
+@rule("SG501")
 def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
     """The catalog has a model of this name."""
     if model.name and catalogs.checkpoint(model.name) is None:
@@ -42,7 +42,7 @@ def _guessed(near: Sequence[str]) -> str:
 _MOST = 6
 
 
-@rule("SG508", depends_on="model")
+@rule("SG508")
 def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """`like`, `weight_gb` and `format` go with a `source`; a cache of fixed size is for vLLM."""
     if model.like and catalogs.checkpoint(model.like) is None:
@@ -85,7 +85,7 @@ def _lacks_size(model: DeclaredModel) -> bool:
     return known is not None and known.weight_gb is None
 
 
-@rule("SG502", depends_on="model")
+@rule("SG502")
 def no_model(model: DeclaredModel) -> Iterator[Fault]:
     """A site names its model."""
     if not model.name and not model.source:
@@ -97,7 +97,7 @@ def no_model(model: DeclaredModel) -> Iterator[Fault]:
         )
 
 
-@rule("SG503", depends_on="model")
+@rule("SG503")
 def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
     """The architecture of a model in the catalog is not repeated."""
     if model.name and model.architecture is not None:
@@ -109,7 +109,7 @@ def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
         )
 
 
-@rule("SG506", unless="SG503", depends_on="model")
+@rule("SG506", unless="SG503")
 def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
     """The layers of each kind add up to the model's layers."""
     own, known = model.architecture, shape(model)
@@ -126,7 +126,7 @@ def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
     )
 
 
-@rule("SG507", unless="SG503", depends_on="model")
+@rule("SG507", unless="SG503")
 def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
     """The shape of a model is possible."""
     known = shape(model) if model.architecture is not None else None
@@ -156,7 +156,7 @@ def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
 _ROW = 64
 
 
-@rule("SG504", unless="SG501 SG503", depends_on="model")
+@rule("SG504", unless="SG501 SG503")
 def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """The context is no longer than the model supports."""
     known = shape(model)
@@ -173,14 +173,14 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
         )
 
 
-@rule("SG510", unless="SG501 SG503 SG507 SG603", depends_on="model")
+@rule("SG510", unless="SG501 SG503 SG507 SG603")
 def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Tensor parallelism splits attention heads, and splits or replicates KV heads, evenly."""
     if not _is_own_build(engine):
         yield from _illegal_tensor(model, engine)
 
 
-@rule("SG533", Severity.WARNING, unless="SG501 SG503 SG603", depends_on="model")
+@rule("SG533", Severity.WARNING, unless="SG501 SG503 SG603")
 def tensor_size_of_a_patch(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A custom build splits heads like the engine does, unless a patch pads them."""
     if _is_own_build(engine) and "padded-heads" not in engine.own.supports:
@@ -210,7 +210,7 @@ def _illegal_tensor(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
         yield Fault(message, path, advice, proposals=proposals, unsafe=True)
 
 
-@rule("SG511", unless="SG501 SG503 SG603", depends_on="model")
+@rule("SG511", unless="SG501 SG503 SG603")
 def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A pipeline stage has at least one layer."""
     known, stages = shape(model), engine.parallel.pipeline
@@ -222,7 +222,7 @@ def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
         )
 
 
-@rule("SG513", unless="SG501 SG503 SG603", depends_on="model")
+@rule("SG513", unless="SG501 SG503 SG603")
 def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A dense model has no data parallel ranks that span several nodes."""
     known, sizes = shape(model), engine.parallel
@@ -236,7 +236,7 @@ def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iter
         )
 
 
-@rule("SG512", unless="SG501 SG503", depends_on="model")
+@rule("SG512", unless="SG501 SG503")
 def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Expert parallelism needs experts."""
     known = shape(model)
@@ -250,7 +250,7 @@ def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> It
         )
 
 
-@rule("SG505", Severity.NOTE, unless="SG502", depends_on="model")
+@rule("SG505", Severity.NOTE, unless="SG502")
 def source_without_architecture(model: DeclaredModel) -> Iterator[Fault]:
     """A model outside the catalog comes with its architecture."""
     if model.source and not (model.architecture or model.like or known_checkpoint(model)):

@@ -13,7 +13,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 _PATH = ("model", "kv_offload")
 
 
-@rule("SG678", depends_on="version")
+@rule("SG678", of_version=True)
 def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """The engine can keep its KV cache on disk, across as many nodes as it serves on."""
     offload, connector, flag = model.kv_offload, "", ""
@@ -96,7 +96,7 @@ def _spanning() -> Iterator[str]:
             yield ENGINE_TRAITS[name].title
 
 
-@rule("SG679", unless="SG678", suppressed_by="SG632", depends_on="version")
+@rule("SG679", unless="SG678", suppressed_by="SG632", of_version=True)
 def kv_offload_configured_twice(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A KV cache on disk is configured in one place."""
     if not model.kv_offload:

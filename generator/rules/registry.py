@@ -48,8 +48,7 @@ class Rule:
 
     Those in `suppressed_by` suppress it only at the same place. If `of_serving` is set, the rule is
     checked once for each group, with that group's nodes, model and engine. A rule with an `engine`
-    applies to that engine alone. `depends_on` says what a finding is only as good as: the engine's
-    "version", the "model", or both.
+    applies to that engine alone. If `of_version` is set, findings need the engine's true version.
     """
 
     id: str
@@ -60,7 +59,7 @@ class Rule:
     suppressed_by: frozenset[str]
     stage: Stage
     of_serving: bool
-    depends_on: frozenset[str]
+    of_version: bool
     engine: str = ""
 
     def finding(self, fault: Fault) -> Finding:
@@ -99,12 +98,11 @@ def rule(
     stage: Stage = Stage.RULES,
     of_serving: bool = False,
     engine: str = "",
-    depends_on: str | None = None,
+    of_version: bool | None = None,
 ) -> Callable[[Check], Check]:
     """Register a check under an id that is never reused.
 
-    Unless `depends_on` is given, a rule of one engine, or of its flags or startup, depends on the
-    version; any other depends on neither the version nor the model.
+    Unless it is given, a rule of one engine, or of its flags or startup, needs the version.
     """
 
     def register(check: Check) -> Check:
@@ -112,8 +110,7 @@ def rule(
             REPEATED.add(number)
         # Every parameter is annotated; `inspect.signature` on all rules would take milliseconds.
         needs = tuple(name for name in check.__annotations__ if name != "return")
-        of_version = engine or not _OF_VERSION.isdisjoint(needs)
-        depends = "version" if depends_on is None and of_version else depends_on or ""
+        by_default = bool(engine) or not _OF_VERSION.isdisjoint(needs)
         RULES[number] = Rule(
             number,
             severity,
@@ -123,7 +120,7 @@ def rule(
             frozenset(suppressed_by.split()),
             stage,
             of_serving or not _OF_SERVING.isdisjoint(needs),
-            frozenset(depends.split()),
+            by_default if of_version is None else of_version,
             engine,
         )
         return check

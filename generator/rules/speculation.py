@@ -26,7 +26,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Specul
 _PATH: KeyPath = ("model", "speculative")
 
 
-@rule("SG553", depends_on="version")
+@rule("SG553", of_version=True)
 def method_of_the_engine(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A method of speculative decoding is one that this version of the engine has."""
     drafts = model.speculative
@@ -52,7 +52,7 @@ def _method(model: DeclaredModel, engine: DeclaredEngine) -> tuple[Speculative, 
     return (drafts, known) if drafts and known else None
 
 
-@rule("SG551", unless="SG553", depends_on="version")
+@rule("SG551", unless="SG553", of_version=True)
 def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A method that needs a draft model names one, and no other method does."""
     if not (found := _method(model, engine)):
@@ -88,7 +88,7 @@ def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterat
         )
 
 
-@rule("SG554", unless="SG553", depends_on="version")
+@rule("SG554", unless="SG553", of_version=True)
 def inconsistent_draft_sizes(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """The numbers for drafting are ones that the method has, and are consistent."""
     if not (found := _method(model, engine)):

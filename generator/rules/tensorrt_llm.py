@@ -124,7 +124,7 @@ def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
         )
 
 
-@rule("SG668", unless="SG602", depends_on="version")
+@rule("SG668", unless="SG602", of_version=True)
 def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Iterator[Fault]:
     """The guard needs a Docker container to watch."""
     if engine.launcher == "slurm" and "guard" in services:

@@ -30,7 +30,7 @@ _WARNINGS = {
 
 
 # No release decides which flags sparkgen sets.
-@rule("SG604", depends_on="")
+@rule("SG604", of_version=False)
 def flag_set_by_sparkgen(flags: CheckedFlags, document: Document) -> Iterator[Fault]:
     """A flag that sparkgen sets is not given in `args`."""
     for fault in flags.of("SG604"):

@@ -22,14 +22,14 @@ from generator.settings.environment import Variable
 from generator.sitefile.declaration import DeclaredEngine
 
 
-@rule("SG410", depends_on="version")
+@rule("SG410", of_version=True)
 def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
     """The NCCL in the image reads each of its variables."""
     if _is_covered(engine):
         yield from _unknown(engine, f"NCCL {engine.nccl} has no", is_harmless=False)
 
 
-@rule("SG411", Severity.WARNING, depends_on="version")
+@rule("SG411", Severity.WARNING, of_version=True)
 def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
     """Some release of NCCL is known to read each of its variables."""
     which = f"no NCCL up to {_written(LATEST)} has the"
@@ -49,7 +49,7 @@ def _known(engine: DeclaredEngine) -> Iterator[tuple[Variable, Parameter]]:
             yield variable, known
 
 
-@rule("SG412", unless="SG401", depends_on="version")
+@rule("SG412", unless="SG401", of_version=True)
 def variable_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
     """No variable is one that only an earlier or later release of NCCL reads."""
     if engine.nccl is None or not _is_covered(engine):
