@@ -175,6 +175,30 @@ def test_every_rule_has_a_case() -> None:
     assert {case.rule for case in CASES.values()} == {*RULES, *findings_in_the_source()}
 
 
+BY_NAMES = b"""\
+version: 1
+name: home
+nodes:
+  spark1:
+    management: {interface: enP7s7, address: 10.0.0.11/24}
+  spark2:
+    management: {interface: enP7s7, address: 10.0.0.12/24}
+cabling:
+  - endpoints: [spark1:p0, spark2:p0]
+topology: direct
+model: gpt-oss-120b
+engine: vllm
+"""
+
+
+def test_sections_of_the_wrong_type_lack_no_key_of_a_list_above_them() -> None:
+    """What is written above a mapping makes no list of it."""
+    printed, found = findings(read_site("site.yaml", BY_NAMES))
+    assert [(one.rule, one.path) for one in found] == [
+        ("SG103", (section,)) for section in ("nodes", "topology", "model", "engine")
+    ], printed
+
+
 def findings_in_the_source() -> Iterator[str]:
     """The ids of findings about a site file; SG8xx are about a bundle, SG9xx about sparkgen."""
     for module in (ROOT / "generator").rglob("*.py"):

@@ -92,7 +92,7 @@ def adopt(
     ended = closed(found, draft)
     text = draft.text(ended)
     reading = read_site(file, text.encode(), beside)
-    full = replace(full, findings=tuple(_of_any_model(draft, full.findings, file, beside)))
+    full = replace(full, findings=tuple(_of_any_model(draft, full, file, beside)))
     return Adoption(draft, text, reading, found, head, ended, full)
 
 
@@ -109,18 +109,16 @@ def _assumed(draft: Draft, file: str, beside: Beside) -> Reading:
     return reading
 
 
-def _of_any_model(
-    draft: Draft, findings: Sequence[Finding], file: str, beside: Beside
-) -> Iterator[Finding]:
+def _of_any_model(draft: Draft, full: Reading, file: str, beside: Beside) -> Iterator[Finding]:
     """The findings that are the same with another model where nobody said which."""
     unknown = [path for path in draft.todo if path[-2:] == ("model", "name")]
     if not unknown:
-        return iter(findings)
+        return iter(full.findings)
     for path in unknown:
         draft.get(*path[:-1])["name"] = _OTHER_MODEL
     again = read_site(file, draft.text(assumed=True).encode(), beside).findings
     others = {(one.rule, one.path, one.message, one.help) for one in again}
-    return (one for one in findings if (one.rule, one.path, one.message, one.help) in others)
+    return (one for one in full.findings if (one.rule, one.path, one.message, one.help) in others)
 
 
 def _is_of_form(draft: Draft, finding: Finding) -> bool:

@@ -116,6 +116,9 @@ def lost_head(faults: Faults) -> Found:
             around = mapping[:end]
             here = value_at(faults.data, around) if around else faults.data
             for head in keys_at(around) if isinstance(here, dict) else ():
+                if mapping == around and "list" in types_of(rules_at((*around, head))):
+                    # The keys of a mapping are no entries of a list.
+                    continue
                 own = [
                     key
                     for key in keys
