@@ -54,6 +54,10 @@ def test_word_of_no_model(sparkgen: Command) -> None:
     assert (outcome.code, outcome.out) == (0, "")
     assert "did you mean 'gpt-oss-120b'?" in outcome.err
     assert listed(sparkgen, "nonesuch") == []
+    # A name that is right has no better one, whether the site holds the model or not.
+    outcome = sparkgen("models", "llama-3.1-405b-instruct", "--fits", str(PAIR), cwd=ROOT)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err.endswith("has 'llama-3.1-405b-instruct' in its name or format\n")
 
 
 @pytest.mark.parametrize("file", [LAB, PAIR], ids=lambda file: file.stem)

@@ -73,7 +73,7 @@ def command(word: str, site: Path | None, key: str | None, form: str, group: str
         click.echo(columns(head, rows, width_of(sys.stdout)))
         click.echo(f"\n{_legend(site)}", err=True)
     else:
-        near = catalogs.near_checkpoints(word)
+        near = () if site and any(choices(word)) else catalogs.near_checkpoints(word)
         guess = f"did you mean {listed(map(repr, near))}?" if near else ""
         what = "of the catalog" if site is None else f"that fits {site}"
         click.echo(
