@@ -616,6 +616,12 @@ defaults: {host: 10.0.0.11, tensor_parallel: 2, max_batch_size: 8, max_model_len
         },
         ["SG669"],
     ),
+    "a context with a suffix, as vLLM reads it": (
+        "docker run vllm/vllm-openai:v0.33.0 --model openai/gpt-oss-120b --max-model-len 32k"
+        " --gpu-memory-utilization .8 --host 10.0.0.11",
+        {"model.context_length": 32000, "engine.memory_utilization": 0.8},
+        [],
+    ),
     "a service beside others": (
         """\
 services:

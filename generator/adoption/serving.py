@@ -23,6 +23,7 @@ from generator.rules.files import is_relative_file
 from generator.rules.flags.parser import parsers
 from generator.scaffold.scaffold import ENGINES as STARTS
 from generator.scaffold.scaffold import MODEL, MODEL_FILES
+from generator.settings.values import canonical
 from generator.sitefile.defaults import default
 from generator.sitefile.source import Plain
 from generator.sitefile.text_types import TEXT_TYPES
@@ -358,7 +359,10 @@ def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
     elif key.startswith("engine.args"):
         draft.lose(f"the settings in {value}", place)
     elif re.fullmatch(_KEY, key) and not _is_usual(key, value):
-        draft.put(tuple(key.split(".")), Plain(value), place)
+        newest = catalog(command.engine, versions(command.engine)[-1])
+        found = newest.find(entry.name) if newest else None
+        plain = canonical(value, found.flag, "iec" in newest.traits) if newest and found else value
+        draft.put(tuple(key.split(".")), Plain(str(plain)), place)
     elif key in ("", "engine.name", "engine.parallel") or _is_usual(key, value):
         draft.same("sparkgen sets it for each node")
 
