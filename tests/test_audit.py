@@ -427,6 +427,13 @@ EXPERT: dict[str, tuple[str, str, list[tuple[int, str]]]] = {
         [(1, "SG701")],
     ),
     "what else is passed": ("serve.sh", 'exec vllm serve "$@"\n', []),
+    "a Quadlet that starts an engine without end": (
+        "vllm.container",
+        "[Container]\nImage=docker.io/vllm/vllm-openai:v0.33.0\n"
+        "Exec=--model openai/gpt-oss-20b --gpu-memory-utilization 0.7 --host 10.0.0.11\n"
+        "[Service]\nRestart=always\n",
+        [(5, "SG882")],
+    ),
     "keys that are none": (
         "compose.yaml",
         "services:\n  vllm:\n    image: vllm/vllm-openai:v0.33.0\n    command: openai/gpt-oss-20b"

@@ -261,3 +261,19 @@ def test_engine_is_started_in_a_container_of_the_script() -> None:
     lost = {one.line.partition(":")[0] for one in result.ended if one.end is End.LOST}
     folder = "/root/.cache/huggingface $HF_HOME"
     assert lost == {folder, "OWN $OWN", "MODELS=$(find /srv)", "$HEADLESS"}
+
+
+def test_variables_of_docker_exec_are_parts_of_it() -> None:
+    text = "docker exec -d -e OWN=1 node vllm serve openai/gpt-oss-20b --max-model-len 32768\n"
+    result = adopted("start.sh", text)
+    check(result)
+    assert yaml.safe_load(result.text)["engine"]["env"] == {"OWN": "1"}
+    assert not [one.line for one in result.ended if one.end is End.LOST]
+
+
+def test_shared_memory_of_a_quadlet_is_large_enough() -> None:
+    result = adopted(
+        "vllm.container",
+        "[Container]\nImage=vllm/vllm-openai:v0.33.0\nShmSize=16g\nExec=openai/gpt-oss-20b\n",
+    )
+    assert not [one.line for one in result.ended if one.end is End.LOST]

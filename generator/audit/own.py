@@ -115,14 +115,15 @@ def _restarts(items: Iterable[Item]) -> Iterator[Remark]:
     """Units that restart an engine again and again."""
     files: dict[str, dict[str, Item]] = {}
     for item in items:
-        if item.kind == "unit":
+        if item.kind in ("unit", "quadlet"):
             files.setdefault(item.place.file, {})[item.what] = item
     for own in files.values():
-        restart, start = own.get("Service.Restart"), own.get("Service.ExecStart")
+        restart = own.get("Service.Restart")
+        start = own.get("Service.ExecStart") or own.get("Container.Image")
         limits = [own.get(f"{section}.StartLimitBurst") for section in ("Unit", "Service")]
         off = own.get("Unit.StartLimitIntervalSec")
         is_bound = any(limits) and not (off and off.value == "0")
-        serves = start and re.search(r"docker|podman|" + "|".join(marks()), start.value)
+        serves = start and re.search(r"docker[ -]|podman[ -]|" + "|".join(marks()), start.value)
         if restart and serves and restart.value in ("always", "on-failure") and not is_bound:
             yield _remark("SG882", *_ENDLESS, restart.place)
 
