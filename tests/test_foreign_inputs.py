@@ -277,3 +277,33 @@ def test_shared_memory_of_a_quadlet_is_large_enough() -> None:
         "[Container]\nImage=vllm/vllm-openai:v0.33.0\nShmSize=16g\nExec=openai/gpt-oss-20b\n",
     )
     assert not [one.line for one in result.ended if one.end is End.LOST]
+
+
+LINKS = """\
+2: enP7s7: <BROADCAST,UP,LOWER_UP> mtu 1500
+    inet 192.168.1.5{n}/24 scope global enP7s7
+4: enp1s0f1np1: <BROADCAST,UP,LOWER_UP> mtu 9000
+    inet 169.254.35.6{n}/16 scope link enp1s0f1np1
+6: enP2p1s0f1np1: <BROADCAST,UP,LOWER_UP> mtu 9000
+    inet 169.254.35.7{n}/16 scope link enP2p1s0f1np1
+"""
+
+
+def test_network_alone_has_each_finding_once_and_no_guess_about_a_model() -> None:
+    files = [Input(f"spark{n}", f"{n}.txt", LINKS.format(n=n).encode()) for n in (1, 2)]
+    result = adopt(read(files), "mine", "mine.yaml")
+    assert [finding.rule for finding in result.findings] == ["SG323", "SG301", "SG323"]
+    assert not result.draft.guesses
+
+
+def test_comment_says_why_a_peers_address_is_unknown() -> None:
+    text = "network:\n  ethernets:\n    enp1s0f0np0: {addresses: [10.0.0.1/24]}\n"
+    text += "    enP2p1s0f0np0: {addresses: [10.0.1.1/24]}\n"
+    result = adopted("40-cx7.yaml", text)
+    assert "  # TODO: the address of spark2\n  - endpoints:" in result.text
+    assert result.draft.guesses == ["spark2, which no file is of"]
+
+
+def test_split_that_nothing_states_is_marked() -> None:
+    result = adopted("start.sh", f"ip addr add 10.0.0.1/24 dev enp1s0f0np0\n{OPEN[1]}")
+    assert "  # guessed: how the model is split over the nodes\n  parallel:" in result.text

@@ -24,6 +24,7 @@ from generator.sitefile.beside import Beside, nothing_beside
 
 _UNIT = "sparkgen-engine-"
 _MOST_REFUSED = 20
+_SPLIT = "how the model is split over the nodes"
 # As different as can be from the model that is assumed.
 _OTHER_MODEL = "qwen3.5-9b"
 
@@ -54,7 +55,7 @@ class Adoption:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong with the site file, also with what its TODO say nothing about."""
-        if not self.draft.todo:
+        if all(path[0] in self.draft.unsaid for path in self.draft.todo):
             return self.reading.findings
         known = (one for one in self.assumed.findings if one.path and self.origin(one.path))
         return (*self.reading.findings, *known)
@@ -169,6 +170,7 @@ def _without_engine(draft: Draft, nodes: Sequence[FoundNode]) -> None:
         draft.serving.add(container.owner)
     elif not (draft.get("engine", "env") or any("env" in node for node in draft.data["nodes"])):
         draft.unsaid |= {"model", "engine"}
+        draft.guesses = [one for one in draft.guesses if one != _SPLIT]
 
 
 def _earlier_ranks(nodes: Sequence[FoundNode], first: Command | None) -> list[FoundNode]:
@@ -435,9 +437,7 @@ def _parallel(draft: Draft, count: int) -> None:
         return
     splits = ENGINE_TRAITS[draft.get("engine", "name")].splits_tensors
     key = "tensor" if splits and count != 3 else "pipeline"
-    draft.put(("engine", "parallel", key), count)
-    if splits:
-        draft.guesses.append("how the model is split over the nodes")
+    draft.put(("engine", "parallel"), {key: count}, guess=_SPLIT if splits else "")
 
 
 def _nccl(draft: Draft, nodes: Sequence[FoundNode], kind: str) -> None:

@@ -428,7 +428,10 @@ def _addresses(
                 if guess in texts[:end] + texts[end + 1 :]:
                     # The subnet has no room for another address.
                     draft.doubtful.add((*path, "addresses", half))
-                draft.todo[(*path, "addresses", half, end)] = f"the address of {cable[end][0]}"
+                why = draft.todo[(*path, "addresses", half, end)] = (
+                    f"the address of {cable[end][0]}"
+                )
+                draft.comments.setdefault(path, f"TODO: {why}")
         draft.put((*path, "addresses", half), texts, next(word for word in words if word))
         for end, word in enumerate(words):
             if word:
