@@ -23,7 +23,7 @@ from valid_sites import valid_file
 
 from generator.adoption import Adoption, adopt
 from generator.adoption.draft import Draft
-from generator.adoption.found import Loss, Word
+from generator.adoption.found import End, Ended, Loss, Word
 from generator.adoption.reading import Input, read
 from generator.audit.findings import audit
 from generator.bundle.render import render
@@ -804,6 +804,11 @@ vllm serve openai/gpt-oss-120b --port __PORT__ --tensor-parallel-size 2 --host 1
 }
 
 
+def lost(adopted: Adoption) -> list[Ended]:
+    """What the site file does not hold."""
+    return [one for one in adopted.ended if one.end in (None, End.LOST)]
+
+
 def is_valid_or_unfinished(adopted: Adoption) -> bool:
     """Whether there is a site, or else nothing but values that the file says are missing."""
     findings = {finding.rule for finding in adopted.reading.findings}
@@ -984,7 +989,7 @@ def test_other_models_are_reported() -> None:
     text = serve.format("openai/gpt-oss-120b") + serve.format("Qwen/Qwen3-Embedding-8B")
     adopted = adopt(read([Input("", "run.sh", text.encode())]), "mine", "mine.yaml")
     message = "Qwen/Qwen3-Embedding-8B, which is served too: a group of its own ('groups')"
-    assert [(loss.text, loss.place.span.line) for loss in adopted.losses] == [(message, 1)]
+    assert [(one.line, one.item.place.span.line) for one in lost(adopted)] == [(message, 1)]
     assert adopted.draft.get("model", "name") == "gpt-oss-120b"
 
 
@@ -1106,7 +1111,7 @@ def test_groups(case: str) -> None:
     assert found == expected
     assert any("like" in entry for entry in groups.values()) == ("replicas" in case)
     # Ranks of one engine run from one image in a site file.
-    assert [loss.place.text for loss in adopted.losses] == (
+    assert [one.item.place.text for one in lost(adopted)] == (
         ["somebody/llama.cpp:own"] if "llama.cpp" in case else []
     )
     assert not [remark for remark in audit(adopted) if remark.severity == "error"]

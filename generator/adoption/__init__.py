@@ -11,7 +11,7 @@ from generator.adoption.captures import serves
 from generator.adoption.command import Command, find, is_server
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED as REMOVED
-from generator.adoption.found import End, Ended, Found, FoundNode, Loss, Variable, Word
+from generator.adoption.found import Ended, Found, FoundNode, Variable, Word
 from generator.adoption.items import closed
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Finding, KeyPath, Severity, Stage
@@ -44,13 +44,6 @@ class Adoption:
     command: Command | None
     ended: tuple[Ended, ...]
     assumed: Reading
-
-    @property
-    def losses(self) -> tuple[Loss, ...]:
-        """What the site file does not contain."""
-        return tuple(
-            Loss(one.line, one.item.place) for one in self.ended if one.end in (None, End.LOST)
-        )
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -427,17 +420,14 @@ def _together(draft: Draft, count: int) -> None:
 
 def _parallel(draft: Draft, count: int) -> None:
     """Write how the model is split over the nodes, if nothing states it."""
-    sizes = draft.get("engine", "parallel") or {}
-    for key in ("tensor", "pipeline", "data"):
-        if str(sizes.get(key, "")) == "1":
-            del sizes[key]
-    if sizes or count == 1:
-        if not sizes and "parallel" in draft.data["engine"]:
-            del draft.data["engine"]["parallel"]
-        return
-    splits = ENGINE_TRAITS[draft.get("engine", "name")].splits_tensors
-    key = "tensor" if splits and count != 3 else "pipeline"
-    draft.put(("engine", "parallel"), {key: count}, guess=_SPLIT if splits else "")
+    engine = draft.data["engine"]
+    sizes = {key: size for key, size in engine.pop("parallel", {}).items() if str(size) != "1"}
+    if sizes:
+        engine["parallel"] = sizes
+    elif count > 1:
+        splits = ENGINE_TRAITS[engine["name"]].splits_tensors
+        key = "tensor" if splits and count != 3 else "pipeline"
+        draft.put(("engine", "parallel"), {key: count}, guess=_SPLIT if splits else "")
 
 
 def _nccl(draft: Draft, nodes: Sequence[FoundNode], kind: str) -> None:

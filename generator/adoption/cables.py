@@ -395,13 +395,11 @@ def _node(draft: Draft, number: int, node: FoundNode, wanted: str, guessed: bool
 def _cable(draft: Draft, number: int, cabling: Cabling, cable: Edge, plain: bool) -> None:
     path: KeyPath = ("cabling", number)
     ends = [f"{name}:{port if name == _SWITCH_NAME else f'p{port}'}" for name, port in cable]
-    first = cabling.pair(cable, 0)
-    place = next((word for word in (*first, *cabling.pair(cable, 1)) if word), None)
+    known = [pair for half in HALVES if any(pair := cabling.pair(cable, half))]
+    place = next((word for pair in known for word in pair if word), None)
     draft.put((*path, "endpoints"), ends, place)
     if any(name in draft.guessed_nodes for name, _ in cable):
         draft.doubtful.add((*path, "endpoints"))
-    known = [cabling.pair(cable, half) for half in HALVES]
-    known = [half for half in known if any(half)]
     if plain or not known:
         return
     if len(known) == 1 and not cabling.is_surveyed:

@@ -111,8 +111,9 @@ def _report(adopted: Adoption, file: Path | None, quiet: bool) -> None:
 
 def _data(adopted: Adoption, file: Path | None) -> dict[str, Any]:
     losses = [
-        {"text": loss.text, "file": loss.place.file, "line": loss.place.span.line + 1}
-        for loss in adopted.losses
+        {"text": one.line, "file": one.item.place.file, "line": one.item.place.span.line + 1}
+        for one in adopted.ended
+        if one.end in (None, End.LOST)
     ]
     items = [
         {
