@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.adoption import Adoption, adopt
+from generator.adoption.draft import not_held
 from generator.adoption.found import End, Word
 from generator.adoption.reading import Input, read
 from generator.audit.findings import audit
@@ -307,3 +308,12 @@ def test_comment_says_why_a_peers_address_is_unknown() -> None:
 def test_split_that_nothing_states_is_marked() -> None:
     result = adopted("start.sh", f"ip addr add 10.0.0.1/24 dev enp1s0f0np0\n{OPEN[1]}")
     assert "  # guessed: how the model is split over the nodes\n  parallel:" in result.text
+
+
+def test_what_is_told_by_number_is_told_in_words_that_follow_it() -> None:
+    ended = adopted("start.sh", "docker pull vllm/vllm-openai:v0.33.0\necho up\n" + OPEN[1]).ended
+    told = [line for line in not_held(ended) if "setting" in line]
+    assert told == [
+        "1 setting: it shows, fetches or ends containers (start.sh:1)",
+        "1 setting: the script's own (start.sh:2)",
+    ]

@@ -248,7 +248,8 @@ def not_held(ended: Collection[Ended]) -> Iterator[str]:
             place = one.item.place
             others.setdefault((place.file, one.why), []).append(place.span.line + 1)
     for (file, why), lines in others.items():
-        yield f"{len(lines)} settings {why} ({file}:{min(lines)})"
+        number = f"{len(lines)} settings" if len(lines) > 1 else "1 setting"
+        yield f"{number}: {why} ({file}:{min(lines)})"
 
 
 def _comment(text: str) -> str:

@@ -154,7 +154,7 @@ def _edge(value: str) -> str:
 
 
 def _host(text: str) -> str:
-    return re.sub(r"[_. ]+", "-", text.lower())
+    return re.sub(r"[_. ]+", "-", text.strip().lower())
 
 
 def _without_v(text: str) -> str:
