@@ -616,6 +616,15 @@ defaults: {host: 10.0.0.11, tensor_parallel: 2, max_batch_size: 8, max_model_len
         },
         ["SG669"],
     ),
+    "a model that a variable of the container names, but no secret": (
+        """\
+docker run -e MODEL=openai/gpt-oss-120b -e VLLM_API_KEY=sk-0123456789 vllm/vllm-openai:v0.33.0 \\
+  bash -c 'vllm serve "$MODEL" --gpu-memory-utilization 0.8 --host 10.0.0.11 \\
+  --max-model-len 32768 --served-model-name "$VLLM_API_KEY"'
+""",
+        {"model.name": "gpt-oss-120b", "model.served_name": None, "model.context_length": 32768},
+        ["SG845"],
+    ),
     "a context with a suffix, as vLLM reads it": (
         "docker run vllm/vllm-openai:v0.33.0 --model openai/gpt-oss-120b --max-model-len 32k"
         " --gpu-memory-utilization .8 --host 10.0.0.11",

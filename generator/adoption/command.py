@@ -1,7 +1,7 @@
 """What a container serves: its engine, its model, and its flags by the parser's names."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise
 from typing import Any
 
@@ -16,6 +16,7 @@ from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import FlagCatalog, Found
 from generator.records import record, replace
 from generator.settings.values import parsed
+from generator.sitefile.redaction import is_secret_key
 
 # What may come first after the image of a server: a flag, a model, or a shell's variable.
 _MODEL = re.compile(r"[-$]|(?!.*/s?bin/).*/")
@@ -122,7 +123,9 @@ class Command:
 
 def find(container: Container, programs: dict[str, str]) -> Command | None:
     """The command of a container, if it serves a model; `programs` has its node's versions."""
-    words = list(_unwrapped(container.words))
+    # The value of a secret is named nowhere but at its own place.
+    known = {v.name: v.value.text for v in container.env if not is_secret_key(v.name)}
+    words = list(_unwrapped(container.words, known))
     texts = [word.text for word in words]
     ray = any(a.endswith("ray") and b == "start" for a, b in pairwise(texts))
     ray = ray or any(text.endswith("/ray.sh") for text in texts)
@@ -187,13 +190,13 @@ def _names_a_model(container: Container) -> bool:
     return any(_NAMES_A_MODEL.fullmatch(word.text) for word in container.words)
 
 
-def _unwrapped(words: Sequence[Word]) -> Iterator[Word]:
-    """The words, with those of scripts that are given as one word."""
+def _unwrapped(words: Sequence[Word], known: Mapping[str, str]) -> Iterator[Word]:
+    """The words, with those of scripts that are given as one word, which read known variables."""
     shell = False
     for word in words:
         if shell and re.search(r"\s", word.text):
             text = Text(word.file, word.text)
-            for own in shell_words(text, 0, len(word.text), {}):
+            for own in shell_words(text, 0, len(word.text), known):
                 yield Word(own.text, word.file, word.span, own.breaks)
         else:
             yield word
