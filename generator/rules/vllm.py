@@ -32,7 +32,6 @@ def refused_by_vllm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
     "SG509",
     unless=f"{PREREQUISITES} SG222 SG504 SG507 SG513 SG520 SG523 SG529 SG537 SG538",
     engine=NAME,
-    of_version=True,
 )
 def fewer_states(model: DeclaredModel, engine: DeclaredEngine, fit: Fit) -> Iterator[Fault]:
     """The KV cache of a model with recurrent layers has a block for each sequence."""
@@ -54,7 +53,7 @@ def fewer_states(model: DeclaredModel, engine: DeclaredEngine, fit: Fit) -> Iter
         )
 
 
-@rule("SG620", unless="SG631 SG632 SG633 SG634", engine=NAME, of_version=True)
+@rule("SG620", unless="SG631 SG632 SG633 SG634", engine=NAME)
 def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """Automatic tool choice comes with the parser for the model's tool calls."""
     settings = engine.settings
@@ -73,7 +72,7 @@ def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> 
         )
 
 
-@rule("SG621", unless="SG631 SG632 SG633 SG634", engine=NAME, of_version=True)
+@rule("SG621", unless="SG631 SG632 SG633 SG634", engine=NAME)
 def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
     """A tool call parser comes with automatic tool choice."""
     settings = engine.settings
