@@ -227,9 +227,8 @@ STOPS, WRITES = ("stop the engine", "scancel"), ("write ", "create a key")
 
 def _stop_of(engine: Engine) -> str:
     of = f" of {engine.group}" if engine.group else ""
-    return (
-        f"scancel --name={engine.job[0]}" if engine.job else f"stop the engine{of}, the head first"
-    )
+    order = ", the head first" if len(engine.nodes) > 1 else ""
+    return f"scancel --name={engine.job[0]}" if engine.job else f"stop the engine{of}{order}"
 
 
 def _names(found: Plan, engine: Engine) -> set[str]:

@@ -355,7 +355,7 @@ def test_what_a_gateway_keeps_moves_with_it() -> None:
     wanted = [
         "copy the clients' keys, /etc/sparkgen/proxy.keys, from spark5: spark1",
         "systemctl start sparkgen-proxy: spark1",
-        "stop the engine of embed, the head first: spark5",
+        "stop the engine of embed: spark5",
         "install.sh --apply: spark5",
         "copy the chat page's data, the Docker volume sparkgen-web-ui, from spark5: spark1",
     ]

@@ -319,3 +319,22 @@ def test_nobody_waits_longer_than_is_told(changes: dict[str, tuple[Review, Plan]
         for served, seconds in simulated(plan).items():
             told = [outage.seconds for outage in found.outcome.outages if outage.name == served]
             assert seconds <= sum(told), (name, served)
+
+
+def test_each_step_runs_what_its_node_has() -> None:
+    """A script that a step names has been copied or installed by then."""
+    for name, kind in KINDS.items():
+        before, after = sides(kind)
+        newly: dict[str, set[str]] = {"copied": set(), "installed": set()}
+        found = planned(before, after)
+        for moment in found.moments:
+            title, node = moment.action.title, moment.action.node
+            host = found.change.hosts.get(node, node)
+            for root, path in re.findall(r"(~/sparkgen-bundle)?/(opt/sparkgen/[\w.-]+)", title):
+                is_new = node in newly["copied" if root else "installed"]
+                has = f"{node}/{path}" in after.tree if is_new else f"{host}/{path}" in before.tree
+                assert has, f"{name}: {title}: {node}"
+            if title.startswith("copy the folder"):
+                newly["copied"].add(node)
+            elif title.startswith("install.sh"):
+                newly["installed"].add(node)

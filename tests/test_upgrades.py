@@ -36,7 +36,7 @@ NEW_THEN = (
 USUAL = (
     r"copy the folder \(operator/deploy\.sh --run\)",
     r"install\.sh --apply",
-    r"stop the engine, the head first",
+    r"stop the engine(, the head first)?",
     r"scancel --name=\S+",
     r"drop the page caches .*, then sbatch \S+",
     r"start the engine(, the head last)?",

@@ -85,14 +85,13 @@ class Action:
 def prepare(node: str, folder: Folder, has: frozenset[Need]) -> Action:
     """Put a new node into service, as far as no bundle does that."""
     fresh = Node(node, folder.address, folder.user, has=has)
-    title = "start the node and prepare it as README.md says"
 
     def then(now: Cluster) -> Cluster:
         is_plugged = any(end.startswith(f"{node}:") for end in now.plugged)
         known = replace(fresh, is_checked=not is_plugged, is_measured=not is_plugged)
         return replace(now, nodes={**now.nodes, node: known})
 
-    return Action((1,), title, node, (), then)
+    return Action((1,), "start the node and prepare it as README.md says", node, (), then)
 
 
 def make_login(node: str, user: str) -> Action:
@@ -196,7 +195,8 @@ def stop(node: str, engine: Engine, doors: Doors = (), *, again: bool = False) -
     The proxy of `doors` drains it first if others take its requests.
     """
     head = engine.nodes[0]
-    how = ", which the boot has started" if again else ", the head first"
+    order = ", the head first" if len(engine.nodes) > 1 else ""
+    how = ", which the boot has started" if again else order
     title = (
         f"scancel --name={engine.job[0]}" if engine.job else f"stop the engine{_of(engine)}{how}"
     )

@@ -62,8 +62,7 @@ def accepts(now: Cluster, name: str, folder: Folder, renames: bool) -> str:
 @condition
 def is_idle(now: Cluster, name: str) -> str:
     """No engine runs on a node, if it exists."""
-    units = [program.unit for program in engines_on(now, name)]
-    return f"{units[0]} runs on {name}" if units else ""
+    return next((f"{program.unit} runs on {name}" for program in engines_on(now, name)), "")
 
 
 @condition
@@ -112,11 +111,12 @@ def is_unused(now: Cluster, name: str, need: Need) -> str:
 
 @condition
 def has_folder(now: Cluster, name: str, need: Need) -> str:
-    """A node has the file or the folder that something is put into; it comes with a bundle."""
-    folder = now.nodes[name].installed
+    """A node has the file or folder that something is put into, and a copy of what makes it."""
+    folder, copied = now.nodes[name].installed, now.nodes[name].copied
     if need.kind == "secret" and not (folder and folder.has_secrets):
         return f"{name} has no file for secrets yet"
-    return "" if folder else f"nothing is installed on {name} yet"
+    is_there = folder and (need.kind != "kept" or (copied and need in copied.needs))
+    return "" if is_there else f"{name} has nothing yet that makes or keeps it"
 
 
 @condition

@@ -233,7 +233,7 @@ _SECRETS = {
     PROXY: ("API_KEY", "ENGINE_KEY"),
     "sparkgen-web-ui": ("WEB_UI",),
 }
-_REGISTER = "create a key for each client: sudo /opt/sparkgen/proxy.sh add NAME"
+_REGISTER = "create a key for each client: sudo ~/sparkgen-bundle/opt/sparkgen/proxy.sh add NAME"
 
 
 def _asked(files: Files) -> Iterator[Need]:
