@@ -525,6 +525,15 @@ def test_vocabularies_of_harmony(memory: Path) -> None:
     assert "not right: o200k_base.tiktoken" in host.lines()["vocabularies"]
 
 
+def test_secrets_may_belong_to_the_user_whose_job_reads_them(memory: Path) -> None:
+    host = machine(MPI, memory)
+    host.write("etc/passwd", f"root:x:0:0::/root:/bin/sh\n{MPI.node.user}:x:1000:1000::/:/bin/sh\n")
+    os.chown(host.tree / "etc/sparkgen/secrets.env", 1000, 0)
+    assert host.lines()["secrets"].startswith("OK ")
+    os.chown(host.tree / "etc/sparkgen/secrets.env", 1001, 0)
+    assert host.lines()["secrets"].startswith("FAIL others than root and ")
+
+
 @pytest.fixture
 def mesh(memory: Path) -> Machine:
     return machine(MESH, memory)
@@ -1545,7 +1554,7 @@ FAULTS = (
     ),
     Fault(
         "secrets",
-        "/etc/sparkgen/secrets.env can be read by others than root",
+        f"others than root and {MPI.node.user} can read /etc/sparkgen/secrets.env",
         "sudo chown root:root",
         lambda m: (m.tree / "etc/sparkgen/secrets.env").chmod(0o644),
         MPI,

@@ -138,10 +138,10 @@ nccl.conf | file=etc/nccl.conf | /etc/nccl.conf, with the bundle's.
 nccl-masks | file=etc/nccl.conf | The variables of nccl.conf, with this user's environment and own file.
   OK | neither the environment nor {file} overrides nccl.conf
   FAIL masked | nccl.conf is overridden by {masks} | remove these for programs started by hand; the engine has its own environment
-secrets | fact=SECRET | Whether each secret has a value, which only root can read.
+secrets | fact=SECRET | Whether each secret has a value, which only root or the user of a job can read.
   OK | {file} has a value for each name
   LATER gone | there is no {file} | create it as README.md says: the engine does not start without it
-  FAIL open | {file} can be read by others than root | sudo chown root:root {file} && sudo chmod 0600 {file}
+  FAIL open | others than root and {node.user} can read {file} | sudo chown root:root {file} && sudo chmod 0600 {file}
   SKIP closed | {file} exists; only root can read it
   LATER empty | {file} has no value for {empty} | sudoedit {file}: one NAME=VALUE per line
 image | engine fact=IMAGE dockerd later | The engine's image: its architecture, and its build.
@@ -605,7 +605,11 @@ class BundleChecks(Machine):
         file = self.at(SECRETS)
         given, names = Facts(file), self.facts.all("SECRET")
         value, about = re.compile(r"[^\"'#$\s]"), file.stat() if file.exists() else None
-        theirs = about and (about.st_uid or about.st_mode & (0o077 if about.st_gid else 0o007))
+        # A job of Slurm reads it as the site's user, who owns it then.
+        theirs = about and (
+            owner(file) not in ("root", self.user)
+            or about.st_mode & (0o077 if about.st_gid else 0o007)
+        )
         states = {
             "gone": not os.path.lexists(file),
             "open": theirs,
@@ -613,6 +617,14 @@ class BundleChecks(Machine):
             "empty": (empty := [n for n in names if not value.match((given.all(n) or [""])[-1])]),
         }
         return first(states, file=SECRETS, empty=empty)
+
+
+def owner(file: Path) -> str:
+    """The name of the user who owns a file, or the number if there is no such user."""
+    try:
+        return file.owner()
+    except KeyError:
+        return str(file.stat().st_uid)
 
 
 # For each file, the checks that look at what is in force; none for what is read anew at each use.
