@@ -491,3 +491,14 @@ def test_name_of_an_address_leads_to_another_node(tmp_path: Path, sparkgen: Comm
     (told,) = json.loads(sparkgen("diff", site, "--format", "json", cwd=tmp_path).out)["sites"]
     wanted = "llm.example.org must lead to 10.0.0.12 (spark2), in place of 10.0.0.11"
     assert wanted in told["clients"]
+
+
+def test_a_new_name_has_to_lead_to_the_proxy(tmp_path: Path, sparkgen: Command) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_text(CLEAR)
+    assert sparkgen("build", site, cwd=tmp_path).code == 0
+    site.write_text(ENCRYPTED)
+    (told,) = json.loads(sparkgen("diff", site, "--format", "json", cwd=tmp_path).out)["sites"]
+    assert [line for line in told["clients"] if "must lead" in line] == [
+        "llm.example.org must lead to 10.0.0.11 (spark1)"
+    ]

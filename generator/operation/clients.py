@@ -93,13 +93,13 @@ def _alike(names: Iterable[str], answered: Mapping[str, Sequence[str]]) -> Mappi
 
 
 def _moved(before: Desired, after: Desired) -> Iterator[str]:
-    """The names of addresses that must lead to another node."""
-    was = {door.url: before.folders[door.node].address for door in before.doors}
+    """The names of addresses that are new, or must lead to another node."""
+    was = {urlsplit(door.url).hostname: before.folders[door.node].address for door in before.doors}
     for door in after.doors:
-        address = after.folders[door.node].address
-        if was.get(door.url, address) != address and not door.url.startswith(_LOOPBACK):
-            host = urlsplit(door.url).hostname
-            yield f"{host} must lead to {address} ({door.node}), in place of {was[door.url]}"
+        host, address = urlsplit(door.url).hostname or "", after.folders[door.node].address
+        if was.get(host, "") != address and not host.replace(".", "").isdigit():
+            instead = f", in place of {was[host]}" if host in was else ""
+            yield f"{host} must lead to {address} ({door.node}){instead}"
 
 
 def _open(bundle: Desired) -> Iterator[str]:
