@@ -111,6 +111,10 @@ GATEWAY, TURNS = case("groups-gateway"), case("groups-alternatives")
 SLURM, ENCRYPTED = case("vllm-slurm"), case("groups-encrypted")
 CLEAR = re.sub(r"access:(\n  .*)+\n", "", ENCRYPTED)
 VENV = case("direct-venv").replace("    - source: files/chat.jinja\n", "")
+DRAFTS = (
+    "    alternatives: [{name: draft, model: {name: gpt-oss-20b, context_length: 8192}, engine: "
+    "{name: vllm, version: 0.33.0, image: 'vllm/vllm-openai:v0.33.0'}}]\nservices:"
+)
 JOB = "jobs: [{name: train, launcher: torchrun, image: 'nvcr.io/nvidia/pytorch:26.04-py3', "
 TRAIN = f"{JOB}command: train.py, files: [{{path: /srv/data, target: /data}}]}}]\n"
 CHECKED = (
@@ -207,6 +211,10 @@ KINDS: Mapping[str, Kind] = {
     ),
     "another alternative": Kind(
         TURNS, replaced(("  - name: chat\n", "  - name: chat\n    active: coder\n"))
+    ),
+    "another alternative of one node": Kind(
+        replaced(("services:", DRAFTS))(TURNS),
+        replaced(("  - name: embed\n", "  - name: embed\n    active: draft\n")),
     ),
     "secrets are added": Kind(PAIR, replaced(("  parallel", "  secrets: [HF_TOKEN]\n  parallel"))),
     "a firewall is added": Kind(PAIR, replaced(services("firewall: true"))),
@@ -319,6 +327,15 @@ def test_nobody_waits_longer_than_is_told(changes: dict[str, tuple[Review, Plan]
         for served, seconds in simulated(plan).items():
             told = [outage.seconds for outage in found.outcome.outages if outage.name == served]
             assert seconds <= sum(told), (name, served)
+
+
+def test_other_ranks_restart_only_where_there_are_some(
+    changes: dict[str, tuple[Review, Plan]],
+) -> None:
+    for name, (found, plan) in changes.items():
+        ranks = {node for e in plan.change.active if len(e.nodes) > 1 for node in e.nodes}
+        told = {node.name for node in found.nodes if "the other ranks" in node.title}
+        assert told <= ranks, name
 
 
 def test_each_step_runs_what_its_node_has() -> None:

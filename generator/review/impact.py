@@ -219,6 +219,7 @@ def _nodes(change: Change, by_node: Mapping[str, Sequence[FileChange]]) -> Itera
     switched = change.switched.values()
     stopped = {name for engine in (*change.stopping, *switched) for name in engine.nodes}
     started = {name for engine in change.active for name in engine.nodes}
+    alone = {name for engine in change.active for name in engine.nodes if len(engine.nodes) == 1}
     for name, files in by_node.items():
         is_gone, is_new = (name not in d.folders for d in (change.after, change.before))
         was = change.hosts.get(name, name)
@@ -230,8 +231,9 @@ def _nodes(change: Change, by_node: Mapping[str, Sequence[FileChange]]) -> Itera
         is_idle = name not in {*stopped, *started}
         effects = (file.activation.effect for file in files)
         known = (Effect.FILES if e is Effect.RESTART and is_idle else e for e in effects)
+        least = Effect.RESTART if name in alone else Effect.NOTHING
         yield NodeReview(
-            *(name, was, state, max(known, default=Effect.NOTHING), tuple(files)),
+            *(name, was, state, max([least, *known]), tuple(files)),
             stops=name in stopped,
             starts=name in started,
             is_unplugged=name in change.disturbed and not (is_new or is_gone),
@@ -251,12 +253,14 @@ def _site_cables(site: Site) -> tuple[Cable, ...]:
 
 def _renamed_cables(cables: Sequence[Cable], names: Mapping[str, str]) -> tuple[Cable, ...]:
     """The cables with the new names of renamed nodes."""
+    ends = ((_renamed(c.ends[0], ":", names), _renamed(c.ends[1], ":", names)) for c in cables)
+    return tuple(replace(cable, ends=own) for cable, own in zip(cables, ends, strict=True))
 
-    def end(text: str) -> str:
-        node, colon, port = text.partition(":")
-        return f"{names.get(node, node)}{colon}{port}"
 
-    return tuple(replace(c, ends=(end(c.ends[0]), end(c.ends[1]))) for c in cables)
+def _renamed(text: str, separator: str, names: Mapping[str, str]) -> str:
+    """A path or the end of a cable with the new name of its node, which comes first."""
+    node, found, rest = text.partition(separator)
+    return f"{names.get(node, node)}{found}{rest}"
 
 
 def _as_now(tree: Tree, after: Tree) -> Tree:
@@ -341,12 +345,8 @@ def _by_node(
 
 def _under_new_names(tree: Tree, names: Mapping[str, str]) -> Tree:
     """The files with the new names of their nodes' folders."""
-    moved = {}
-    for path, file in tree.items():
-        folder, separator, rest = path.partition("/")
-        new = f"{names.get(folder, folder)}{separator}{rest}"
-        moved[new] = replace(file, path=new)
-    return moved
+    paths = {path: _renamed(path, "/", names) for path in tree}
+    return {new: replace(tree[path], path=new) for path, new in paths.items()}
 
 
 def _notes(site: Site, old: Site | None, names: Mapping[str, str]) -> Iterable[str]:
