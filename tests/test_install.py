@@ -1307,6 +1307,19 @@ def test_uninstall_of_a_broken_node(state: str, machine: Path) -> None:
     assert said in done.out + done.err
 
 
+def test_uninstall_in_another_language(machine: Path) -> None:
+    """What programs say of a copy that is gone, and of a file that was edited, is still read."""
+    assert live(machine, "$I --apply --no-confirm", folder=LAB_MESH).status == 0
+    (first_change(machine) / "before" / NCCL_CONF).unlink()
+    (machine / LAUNCH).write_text("mine\n")
+    installed = (machine / NCCL_CONF).read_text()
+    done = live(machine, "LC_ALL=C.UTF-8 LANGUAGE=de $I --uninstall", folder=LAB_MESH)
+    assert done.status == 2
+    assert f"/{NCCL_CONF}, whose copy in /{BACKUPS} is gone or damaged" in done.out
+    assert f"/{LAUNCH} was edited after it was installed: kept as" in done.out
+    assert (machine / NCCL_CONF).read_text() == installed
+
+
 @pytest.mark.parametrize("lost", ["paths", "all"])
 def test_uninstall_without_the_first_change(lost: str, machine: Path) -> None:
     for text in ("", "NCCL_DEBUG=INFO\n"):

@@ -127,7 +127,7 @@ undo() {
   for from in "$@"; do
     while read -r path; do paths+=("$path") origin[$path]=$from/before; done <"$from/paths"
     # Without a copy, or with a damaged one, a file stays as it is.
-    while read -r path; do origin[$path]=$root; done < <(cd "$from" && sha256sum --check --quiet sums 2>/dev/null | sed -n 's/^before\/\(.*\): FAILED.*$/\1/p')
+    while read -r path; do origin[$path]=$root; done < <(cd "$from" && LC_ALL=C sha256sum --check --quiet sums 2>/dev/null | sed -n 's/^before\/\(.*\): FAILED.*$/\1/p')
     if [[ -e $from/folders ]]; then mapfile -t -O "${#folders[@]}" folders <"$from/folders"; fi
   done
   mapfile -t paths < <(printf '%s\n' "${paths[@]}" | sort -u)
@@ -209,7 +209,7 @@ keep_edited() { # CHANGE
   local path edited=()
   while read -r path; do
     if [[ -n ${origin[$path]:-} ]]; then edited+=("$path"); fi
-  done < <(cd "$root/" && sha256sum --check --quiet "$own/SHA256SUMS" 2>/dev/null | sed -n 's/: FAILED$//p')
+  done < <(cd "$root/" && LC_ALL=C sha256sum --check --quiet "$own/SHA256SUMS" 2>/dev/null | sed -n 's/: FAILED$//p')
   if ((${#edited[@]} == 0)); then return; fi
   mkdir -p "$1/edited" && (cd "$root/" && cp --archive --parents "${edited[@]}" "$1/edited")
   for path in "${edited[@]}"; do echo "/$path was edited after it was installed: kept as $1.undone/edited/$path"; done
