@@ -248,3 +248,9 @@ def test_cable_sheet_has_a_line_for_each_cable_that_fits_on_paper(bundle: Bundle
         assert max(map(len, sheet.splitlines())) <= 80
     assert "p1: ethtool enp1s0f1np1" in sheet
     assert "operator/cables.txt" not in bundle(GOLDEN / "single-web-ui" / "site.yaml")
+
+
+def test_labels_to_print_have_the_label_of_the_site(bundle: Bundle) -> None:
+    text = bundle(EXAMPLES["pair-chatbot"])[REFERENCE].text
+    labels = text.partition("Labels to print")[2].split("```")[1].splitlines()[1:]
+    assert labels == ["1: A1  spark1:p0 > spark2:p0", "1: A1  spark2:p0 > spark1:p0"]
