@@ -19,10 +19,10 @@ class Precompiled(BuildHookInterface[Any]):
             return
         sys.path.insert(0, self.root)
         from generator import precompiled
-        from generator.bundle.templates import environment, sources
+        from generator.bundle.templates import IsolatedEnvironment, environment, sources
 
         self._folder = TemporaryDirectory()
-        precompiled.write(Path(self._folder.name), environment(sources()))
+        precompiled.write(Path(self._folder.name), environment(IsolatedEnvironment, sources()))
         build_data["force_include"][self._folder.name] = "generator/precompiled"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

@@ -98,10 +98,10 @@ def check_all_proposals_are_settled(case: Case, done: Repair) -> None:
         assert done.fewer is any(correction(done.before.document, f) for f in done.before.findings)
 
     # A second run changes nothing that the first one wrote.
-    assert done.changed or done.raw == case.site
-    if done.changed and not done.stuck:
+    assert done.fixed or done.raw == case.site
+    if done.fixed and not done.stuck:
         again = repair("site.yaml", done.raw, beside)
-        assert (again.raw, again.changed) == (done.raw, False)
+        assert (again.raw, again.fixed) == (done.raw, ())
 
     for finding in done.before.findings:
         for edit in chain.from_iterable(finding.proposals):

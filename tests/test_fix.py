@@ -154,7 +154,7 @@ def test_keys_are_removed_as_whole_lines_once_a_person_has_decided(wrong: str, r
     text = SITE + wrong
     assert chosen(text) == SITE + right
     done = repair("site.yaml", text.encode())
-    assert not done.changed
+    assert not done.fixed
     assert done.requested
 
 
@@ -198,7 +198,7 @@ def test_nothing_that_was_written_is_lost(case: str) -> None:
     assert set(was - now) <= ({"env"} if case == "flags among variables" else set())
     assert set(now - was) <= {"args"}
     if case not in MOVED:
-        assert not done.changed
+        assert not done.fixed
 
 
 WORDS = re.compile(r"[\w.]+")
@@ -220,7 +220,7 @@ def test_comment_between_braces_goes_behind_them() -> None:
 
 def test_comment_behind_a_moved_key_goes_with_it() -> None:
     done = repair("site.yaml", changed("  parallel", "  max_sequences: 8  # agreed\n  parallel"))
-    assert not done.changed, "the comment has no place in the braces of 'model'"
+    assert not done.fixed, "the comment has no place in the braces of 'model'"
     block = SITE.replace("model: {name: gpt-oss-120b}", "model:\n  name: gpt-oss-120b")
     text = block.replace("  parallel", "  context_length: auto  # agreed\n  parallel")
     right = block.replace("gpt-oss-120b\n", "gpt-oss-120b\n  context_length: auto  # agreed\n")
@@ -299,13 +299,13 @@ def chosen(text: str) -> str:
 def test_ambiguous_mistake_is_left_alone(text: str) -> None:
     done = repair("site.yaml", text.encode())
     assert done.before.findings
-    assert (done.raw, done.changed, done.fewer) == (text.encode(), False, False)
+    assert (done.raw, done.fixed, done.fewer) == (text.encode(), (), False)
 
 
 def test_alias_in_place_of_a_value_is_replaced_there_alone() -> None:
     text = SITE.replace("name: gpt-oss-120b", "name: *it").replace("name: lab ", "name: &it lab ")
     done = repair("site.yaml", text.encode())
-    assert not done.changed  # no model has a similar name
+    assert not done.fixed  # no model has a similar name
     text = SITE.replace("kind: direct", "kind: *it").replace("name: lab ", "name: &it dircet ")
     done = repair("site.yaml", text.encode())
     assert done.raw.decode() == text.replace("kind: *it", "kind: direct")
@@ -371,7 +371,7 @@ def test_flag_is_added_after_a_key_of_its_section() -> None:
 def test_merely_similar_word_is_left_alone(old: str, wrong: str) -> None:
     done = repair("site.yaml", changed(old, wrong))
     assert len(done.before.findings) == 1
-    assert not done.changed
+    assert not done.fixed
 
 
 def test_key_in_another_section_is_moved_to_its_own() -> None:
@@ -444,7 +444,7 @@ def check_repair(raw: bytes, done: Repair) -> None:
     before, after = (read_site("site.yaml", data).findings for data in (raw, done.raw))
     assert (before, after) == (done.before.findings, done.after.findings)
     assert done.fewer is (weight(after) < weight(before))
-    assert done.changed is (raw != done.raw)
+    assert bool(done.fixed) is (raw != done.raw)
     if done.fewer and not done.stuck:
         assert repair("site.yaml", done.raw).raw == done.raw
     shown(done)

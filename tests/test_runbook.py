@@ -17,7 +17,7 @@ from valid_sites import EXAMPLES, valid_file
 from generator.bundle.plan import README, REFERENCE, group_pages
 from generator.bundle.render import render
 from generator.bundle.runbook import owners
-from generator.bundle.templates import environment, sources
+from generator.bundle.templates import IsolatedEnvironment, environment, sources
 from generator.bundle.tree import Tree
 from generator.engines import ENGINES
 from generator.fabric.topologies import TOPOLOGIES
@@ -48,7 +48,7 @@ EVERYWHERE = [
 def test_template_is_short_and_flat(template: Path) -> None:
     text = template.read_text()
     assert max(len(line) for line in text.splitlines()) <= 160
-    tree = environment(sources()).parse(text)
+    tree = environment(IsolatedEnvironment, sources()).parse(text)
     for inner in [*conditions_within(tree), *choices_within(tree)]:
         pytest.fail(f"nested condition in line {inner.lineno}")
     for computed in tree.find_all((nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv)):
@@ -137,7 +137,7 @@ def pages(site: Site, tree: Tree) -> Iterator[tuple[Site, str, str]]:
 
 def longest_line(part: Path) -> str:
     """The longest text on a line that the part always prints; some have none."""
-    tree = environment(sources()).parse(part.read_text())
+    tree = environment(IsolatedEnvironment, sources()).parse(part.read_text())
     plain = [
         data.data
         for output in tree.body

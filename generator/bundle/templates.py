@@ -32,7 +32,7 @@ def printed(template: str, **values: Any) -> str:
     return str(_template(template).render(values))
 
 
-class _Environment(Environment):
+class IsolatedEnvironment(Environment):
     """An environment whose templates see only the values that they are given.
 
     An attribute is one of Python's: Jinja's own look-up falls back to an item.
@@ -104,10 +104,9 @@ def _template(name: str) -> Any:
 @cache
 def _environment() -> Environment:
     if (compiled := precompiled.templates()).is_dir():
-        return environment(ModuleLoader(compiled))
-    folder = str(PACKAGE / "__pycache__")
-    bytecode_cache = _CompiledTemplates(folder, "template-%s.cache")
-    return environment(sources(), bytecode_cache=bytecode_cache)
+        return environment(IsolatedEnvironment, ModuleLoader(compiled))
+    compiled_here = _CompiledTemplates(str(PACKAGE / "__pycache__"), "template-%s.cache")
+    return environment(IsolatedEnvironment, sources(), bytecode_cache=compiled_here)
 
 
 def sources() -> BaseLoader:
@@ -115,13 +114,8 @@ def sources() -> BaseLoader:
     return _WithFragments(TEMPLATES, encoding="utf-8")
 
 
-def environment(loader: BaseLoader, **more: Any) -> Environment:
-    """The environment that templates are rendered with."""
-    return environment_of(_Environment, loader, **more)
-
-
-def environment_of(kind: type[_Kind], loader: BaseLoader, **more: Any) -> _Kind:
-    """The same as an environment of another class."""
+def environment(kind: type[_Kind], loader: BaseLoader, **more: Any) -> _Kind:
+    """The environment that templates are rendered with, of this class."""
     made = kind(
         loader=loader,
         undefined=StrictUndefined,

@@ -21,12 +21,12 @@ def command(site: Path, write: bool) -> None:
     """Show the changes that findings propose to a site file, or write them."""
     done = repair(str(site), content(site), beside(site))
     click.echo(difference(done.before.document, done.after.document), nl=False)
-    if write and done.changed and done.fewer:
+    if write and done.fixed and done.fewer:
         _write(site, done)
     for line in (*_applied(done), *_left(done)):
         click.echo(visible(line), err=True)
     click.echo(visible(f"{site}: {_summary(done, write)}"), err=True)
-    if not write and done.changed and done.fewer:
+    if not write and done.fixed and done.fewer:
         sys.exit(DRIFT)
     if has_errors((done.after if done.fewer else done.before).findings):
         sys.exit(INVALID)
@@ -70,7 +70,7 @@ def _summary(done: Repair, write: bool) -> str:
     before, after = done.before.findings, done.after.findings
     if not before:
         return "fine, nothing to fix"
-    if not done.changed:
+    if not done.fixed:
         return f"{count(before)}, none of them can be fixed here"
     left = count(after) or "no finding"
     if not done.fewer:

@@ -44,11 +44,6 @@ class Repair:
         return self.after.raw[""]
 
     @property
-    def changed(self) -> bool:
-        """Whether anything was applied."""
-        return bool(self.fixed)
-
-    @property
     def fewer(self) -> bool:
         """Whether fewer or less severe findings remain: an error may become a note."""
         return weight(self.after.findings) < weight(self.before.findings)

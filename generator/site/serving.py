@@ -122,11 +122,6 @@ class Model:
         return (self.source, draft) if draft else (self.source,)
 
 
-def first_part(file: str) -> str:
-    """The part of a GGUF file that an engine is given for the whole."""
-    return re.sub(MODEL_PART, r"-00001-of-\2.gguf", file)
-
-
 def _parts(file: str) -> Words:
     """All files of a model, given its first or only one."""
     found = re.search(MODEL_PART, file)

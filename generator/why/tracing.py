@@ -12,7 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, nodes
 
-from generator.bundle.templates import environment_of
+from generator.bundle.templates import environment
 from generator.records import Record, record
 from generator.resources import TEMPLATES
 
@@ -85,7 +85,7 @@ def traced(template: str, values: Mapping[str, Any]) -> list[Line]:
 @cache
 def _engine() -> "_Tracing":
     """The environment, whose templates are compiled once, so that a second file is fast."""
-    return environment_of(_Tracing, FileSystemLoader(TEMPLATES, encoding="utf-8"))
+    return environment(_Tracing, FileSystemLoader(TEMPLATES, encoding="utf-8"))
 
 
 def _lines(printed: str, pieces: Sequence[Piece]) -> Iterator[Line]:

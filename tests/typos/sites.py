@@ -40,7 +40,7 @@ def _files() -> Iterator[File]:
         done = repair(name, text.encode())
         # A site that needs other files, or already has something to fix, says nothing about a
         # mistake.
-        if "nasty" in name or done.changed or done.before.site is None:
+        if "nasty" in name or done.fixed or done.before.site is None:
             continue
         yield File(name, Site(text))
         style = _STYLES[number % len(_STYLES)]

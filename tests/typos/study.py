@@ -116,7 +116,7 @@ def _outcome(file: File, original: Reading, mistake: Mistake) -> Outcome:
     meant = _read(file, mistake.meant) if is_other else original
     changes = has_errors(reading.findings) or _meaning(reading) != _meaning(meant)
     lines = [place(reading.document, f).line for f in new]
-    repaired = done.after if done.changed and done.fewer else reading
+    repaired = done.after if done.fixed and done.fewer else reading
     restored = not has_errors(repaired.findings) and _meaning(repaired) == _meaning(meant)
     clean = not [f for f in repaired.findings if not known[f.rule, f.message]]
     return Outcome(
@@ -127,10 +127,10 @@ def _outcome(file: File, original: Reading, mistake: Mistake) -> Outcome:
         right_line=mistake.line < 0 or lines[:1] in [[n] for n in mistake.lines or [mistake.line]],
         one_finding=len(new) == 1,
         restored=restored,
-        harmed=done.changed
+        harmed=done.fixed
         and done.fewer
         and (_lost_comment(mistake, done) or (not restored and (clean or _lost(mistake, done)))),
-        refused=done.changed and not done.fewer and not mistake.several,
+        refused=bool(done.fixed) and not done.fewer and not mistake.several,
         findings="; ".join(_described(f, line) for f, line in zip(new, lines, strict=True)),
     )
 
