@@ -127,7 +127,7 @@ def _outcome(file: File, original: Reading, mistake: Mistake) -> Outcome:
         right_line=mistake.line < 0 or lines[:1] in [[n] for n in mistake.lines or [mistake.line]],
         one_finding=len(new) == 1,
         restored=restored,
-        harmed=done.fixed
+        harmed=bool(done.fixed)
         and done.fewer
         and (_lost_comment(mistake, done) or (not restored and (clean or _lost(mistake, done)))),
         refused=bool(done.fixed) and not done.fewer and not mistake.several,
