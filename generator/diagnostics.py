@@ -227,7 +227,7 @@ def misspelt(word: str, near: Iterable[str]) -> list[str]:
     """The nearest words as proposals; a single one only if it is close enough to be beyond doubt.
 
     A shared prefix, as in `enable-this` and `enable-that`, does not count. Different digits make a
-    different word: fp4 is not a misspelled fp8.
+    different word: fp4 is not a misspelled fp8. An owner before a slash is never added or dropped.
     """
     found = list(near)
     return found if len(found) > 1 or all(_is_misspelt(word, known) for known in found) else []
@@ -241,7 +241,7 @@ def _is_misspelt(word: str, known: str) -> bool:
     while len(wrong) > 1 and len(meant) > 1 and wrong[0] == meant[0]:
         wrong, meant = wrong[1:], meant[1:]
     one, other = "-".join(wrong), "-".join(meant)
-    if _figures(one) != _figures(other):
+    if (_figures(one), one.count("/")) != (_figures(other), other.count("/")):
         return False
     # A further word may be a unit or a negation.
     if len(wrong) > len(meant) and "".join(wrong) != "".join(meant):

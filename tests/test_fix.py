@@ -292,6 +292,8 @@ def chosen(text: str) -> str:
         # It can't be read.
         SITE + "\t- x\n",
         SITE + "  {",
+        # Another owner's model is another model.
+        SITE.replace("name: gpt-oss-120b", "name: ollama/llama-3.1-70b-instruct"),
         "",
         "[]",
     ],
