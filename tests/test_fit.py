@@ -379,6 +379,9 @@ def test_limit_in_tokens_is_named_and_raised() -> None:
     (finding,) = read_site("lab.yaml", text.encode()).findings
     assert finding.path == ("engine", "args", "max-total-tokens")
     assert "'max-total-tokens: 32768'" in str(finding.help)
+    text = LIMITED.format(model="qwen3-8b", args="max-total-tokens: 0")
+    (finding,) = read_site("lab.yaml", text.encode()).findings
+    assert finding.message.endswith("one sequence needs 4.5 GiB, the limit in tokens leaves 0.0")
 
 
 @settings(parent=steady, max_examples=20)

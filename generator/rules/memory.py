@@ -152,6 +152,8 @@ def _sum(fit: Fit) -> str:
     count = "one sequence" if fit.needed == 1 else f"{fit.needed} sequences"
     needed, given = _apart(_need(fit), worst.share_gib)
     weights, cached = worst.weights_gib + worst.draft_gib, worst.kv_one_gib * fit.needed
+    if worst.unused_gib:
+        return f"{count} needs {cached:.1f} GiB, the limit in tokens leaves {worst.kv_room_gib:.1f}"
     # Some engines take it, or a part of it, from what their share leaves.
     reserve = _need(fit) - weights - cached
     return (
