@@ -109,7 +109,7 @@ def network(nodes: tuple[str, ...], files: Files) -> Network:
         if address := value(known, "MANAGEMENT"):
             management[node] = address
     forwarding = {
-        name: frozenset([("program", name, _ROUTES)] * (f"{name}/{_UNIT}" in files))
+        name: frozenset([("program", name, _ROUTES)] if f"{name}/{_UNIT}" in files else [])
         for name in nodes
         if ".forwarding = 1" in files.get(f"{name}/{_SYSCTL}", "")
     }

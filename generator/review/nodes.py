@@ -69,5 +69,5 @@ class NodeReview:
             return f"{links}, {engine}" if engine else links
         if engine:
             is_with_others = self.stops and self.starts and self.effect is not Effect.RESTART
-            return f"{engine}{', with the other ranks' * is_with_others}"
+            return f"{engine}{', with the other ranks' if is_with_others else ''}"
         return _SERVICES.get(self._services, _TITLES[self.effect])
