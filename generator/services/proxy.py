@@ -10,6 +10,7 @@ from typing import Self
 from generator.activation import NOTHING, service_restart
 from generator.origin import Origin
 from generator.records import record
+from generator.resources import rows
 from generator.services import WEB_UI
 from generator.services.gateway import Gateway, Route, routes
 from generator.site import Node, Site, Words
@@ -19,27 +20,6 @@ from generator.site.panel import Panel, panels_of
 from generator.site.service import OpenService, Service, on_its_node
 from generator.sitefile.declaration import Access, DeclaredNode, Settings
 
-# The paths that send requests to a model: those of the OpenAI API, of Anthropic's, and the engines'
-# own. Nothing that loads adapters, puts the server to sleep or describes it is included.
-ASKED = (
-    "/v1/chat/completions",
-    "/v1/completions",
-    "/v1/responses",
-    "/v1/embeddings",
-    "/v1/messages",
-    "/v1/messages/count_tokens",
-    "/v1/rerank",
-    "/rerank",
-    "/v1/score",
-    "/score",
-    "/tokenize",
-    "/detokenize",
-    "/v1/audio/transcriptions",
-    "/v1/audio/translations",
-    "/v1/audio/speech",
-    "/v1/images/generations",
-    "/v1/images/edits",
-)
 # The proxy's own, beside those of the engines.
 OWN_METRICS = "/proxy/metrics"
 
@@ -157,6 +137,14 @@ class Proxy(OpenService):
         """The engines behind it."""
         return routes(site, self.node)
 
+    @staticmethod
+    def answered(site: Site) -> Iterator[tuple[str, str, Words]]:
+        """Each path with what it is for, and the engines of the site that answer it."""
+        titles = {part.engine.name: part.engine.title for part in site.parts}
+        for path, meaning, *engines in rows("requests"):
+            known = " ".join(engines).split()
+            yield path, meaning, tuple(title for name, title in titles.items() if name in known)
+
     def keys(self, site: Site) -> tuple[tuple[str, str], ...]:
         """The engines that have a key, each with the name of its secret."""
         return tuple((way.engine, way.key) for way in self.routes(site) if way.key)
@@ -165,7 +153,8 @@ class Proxy(OpenService):
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """On the management network; a rule ensures that there is one."""
         image, listen = cls.requested_image(settings), cls.requested_listen(host)
-        asked = dict.fromkeys([*ASKED, *settings.get("paths", ())])
+        own = (path for path, *_ in rows("requests"))
+        asked = dict.fromkeys([*own, *settings.get("paths", ())])
         return cls(host.name, image, listen, cls.requested_port(settings), tuple(asked))
 
     def secrets(self, site: Site, node: Node) -> Iterator[str]:
