@@ -8,7 +8,7 @@ import click
 from generator.bundle.diagram import plain
 from generator.bundle.diagram.mermaid import graph
 from generator.bundle.render import cabling
-from generator.commands.options import SITE_OR_STDIN
+from generator.commands.options import SITE_OR_STDIN, format_option
 from generator.commands.sites import one_valid
 from generator.site import Site
 
@@ -21,7 +21,7 @@ _FORMS: dict[str, Callable[[Site], str]] = {
 
 @click.command(epilog="Example: sparkgen diagram sites/lab-mesh.yaml --format ascii")
 @SITE_OR_STDIN
-@click.option("--format", "form", type=click.Choice(list(_FORMS)), default="svg", show_default=True)
+@format_option(_FORMS)
 def command(site: Path, form: str) -> None:
     """Draw how a site is cabled, each node seen from the back."""
     click.echo(_FORMS[form](one_valid(site)), nl=False)

@@ -13,7 +13,7 @@ from generator.bundle.render import render
 from generator.bundle.tree import Tree
 from generator.commands import completion
 from generator.commands.bundles import disk, refuse_interrupted, rendered
-from generator.commands.options import DRIFT, NO_SITE, OUT, SITES_OR_BUNDLES
+from generator.commands.options import DRIFT, NO_SITE, OUT, SITES_OR_BUNDLES, format_option
 from generator.commands.sites import color_of, fail, read_valid, refuse, width_of
 from generator.pipeline import Reading, ValidReading, read_site
 from generator.records import replace
@@ -44,13 +44,9 @@ from generator.site import Site
     help="Compare with another site.",
     shell_complete=completion.sites,
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "json"]),
-    default="text",
-    show_default=True,
-    help="Markdown is a comment for a pull request, under 65,000 characters.",
+@format_option(
+    ("text", "markdown", "json"),
+    "Markdown is a comment for a pull request, under 65,000 characters.",
 )
 @click.option("--stat", is_flag=True, help="One line per file in place of its diff (text).")
 @click.option("--exit-code", is_flag=True, help="Exit 1 if anything differs.")

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,15 @@ def _site(callback: Callable[..., Any] | None) -> Callable[..., Any]:
     )
 
 
+def format_option(names: Iterable[str], about: str | None = None) -> Callable[..., Any]:
+    """The option for the form of the output, by default the first."""
+    choices = list(names)
+    kind = click.Choice(choices)
+    return click.option(
+        "--format", "form", type=kind, default=choices[0], show_default=True, help=about
+    )
+
+
 # Defaults to sites/*.yaml. Commands that write nothing beside a site accept '-' for standard input.
 SITES = _sites(_stored_or_all)
 SITES_OR_STDIN = _sites(_or_all)
@@ -92,30 +101,13 @@ SITES_OR_STDIN = _sites(_or_all)
 SITES_OR_BUNDLES = _sites(_or_what_is_left)
 SITE = _site(_stored)
 SITE_OR_STDIN = _site(None)
-FORM = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "sarif", "github"]),
-    default="text",
-    show_default=True,
-    help="Text goes to standard error, findings in other formats to standard output.",
+FORM = format_option(
+    ("text", "json", "sarif", "github"),
+    "Text goes to standard error, findings in other formats to standard output.",
 )
 # For commands whose result is not a list of findings.
-DATA_FORM = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="JSON is for scripts.",
-)
-TABLE_FORM = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "yaml", "json"]),
-    default="table",
-    show_default=True,
-)
+DATA_FORM = format_option(("text", "json"), "JSON is for scripts.")
+TABLE_FORM = format_option(("table", "yaml", "json"))
 STRICT = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 QUIET = click.option("-q", "--quiet", is_flag=True, help="Report problems only.")
 OUT = click.option(

@@ -113,7 +113,8 @@ def requested(
     traits, settings = ENGINE_TRAITS[engine.name], engine.settings
     drafted = (model.speculative.tokens or 0) if model.speculative else 0
     running = model.max_sequences or traits.batch(engine.version).sequences
-    graphs = _graphs(engine, running, drafted) if traits.paging else None
+    paging, version = traits.paging, release(engine.version)
+    graphs = _graphs(engine, running, drafted) if paging else None
     return Requested(
         context=context,
         sequences=sequences(model),
@@ -126,19 +127,19 @@ def requested(
         text_only=settings.is_on("language-model-only"),
         pool=_pool(model, settings, traits.pool_flag),
         most_tokens=int(most) if (most := settings.word(traits.tokens_flag)).isdecimal() else None,
-        version=release(engine.version),
-        block=_whole(settings, "block-size") if traits.paging else None,
+        version=version,
+        block=_whole(settings, "block-size") if paging else None,
         caches_prefixes=_caches_prefixes(engine),
         graphs=graphs,
         reserves_graphs=_reserves_graphs(engine),
-        sorts=_sorts(engine),
+        sorts=paging is not None and version < paging.draws_unsorted,
         window_cells=traits.window_cells,
         wide_states=traits.wide_states,
         state_bytes=_state_bytes(settings),
         division=_division(model, engine, drafted),
         context_ranks=context_ranks(engine),
-        scored=_scored(engine, traits.paging) if traits.paging else 0,
-        sized_gathers=_sizes_gathers(engine),
+        scored=_scored(engine, paging) if paging else 0,
+        sized_gathers=paging is not None and version >= paging.sizes_gathers,
         schedules_ahead="async-scheduling" not in settings or settings.is_on("async-scheduling"),
     )
 
@@ -147,11 +148,6 @@ def _scored(engine: DeclaredEngine, paging: Paging) -> int:
     """Source: vLLM 0.33.0, vllm/envs.py, line 1095, and sparse_attn_indexer.py, line 503."""
     limit = engine.environment.first(paging.scores_variable)
     return (int(limit) if limit.isdecimal() else 512) * 2**20
-
-
-def _sizes_gathers(engine: DeclaredEngine) -> bool:
-    paging = ENGINE_TRAITS[engine.name].paging
-    return paging is not None and release(engine.version) >= paging.sizes_gathers
 
 
 def context_ranks(engine: DeclaredEngine) -> int:
@@ -187,12 +183,6 @@ def _division(model: DeclaredModel, engine: DeclaredEngine, drafted: int) -> Div
         for flag, otherwise in (pools.windows, pools.states)
     )
     return Division(windows, states, slots + steps, held)
-
-
-def _sorts(engine: DeclaredEngine) -> bool:
-    """Whether the whole vocabulary is sorted to sample a token."""
-    paging = ENGINE_TRAITS[engine.name].paging
-    return paging is not None and release(engine.version) < paging.draws_unsorted
 
 
 def _graphs(engine: DeclaredEngine, running: int, drafted: int) -> tuple[int, int]:

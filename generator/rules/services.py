@@ -20,7 +20,7 @@ def flow_control_without_a_switch(
     services: Mapping[str, Settings], topology: Topology
 ) -> Iterator[Fault]:
     """Priority flow control requires a switch."""
-    if "qos" in services and not TOPOLOGIES[topology.kind].switched:
+    if "qos" in services and not TOPOLOGIES[topology.kind].traits.switched:
         yield Fault(
             f"'qos' is for nodes on a switch, and the topology is '{topology.kind}'",
             ("services", "qos"),

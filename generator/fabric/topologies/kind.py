@@ -31,39 +31,19 @@ class TopologyKind(Protocol):
     spare_cables: bool = False
 
     @property
-    def _traits(self) -> KindTraits:
+    def traits(self) -> KindTraits:
         """What the schema says of the kind, whose name is its module's."""
         return kind_traits()[type(self).__module__.rpartition(".")[2]]
 
     @property
-    def fewest(self) -> int:
-        """The smallest number of nodes that it connects."""
-        return self._traits.fewest
-
-    @property
-    def most(self) -> int:
-        """The largest number of nodes that it connects."""
-        return self._traits.most
-
-    @property
     def usual(self) -> int:
         """The largest number of nodes for which `init` assumes this kind."""
-        return self.most
-
-    @property
-    def switched(self) -> bool:
-        """Whether each cable goes to a switch; there, all ports with one number form a network."""
-        return self._traits.switched
-
-    @property
-    def groups_alone(self) -> bool:
-        """Whether it only connects nodes in groups, and never all nodes of a site."""
-        return self._traits.groups_alone
+        return self.traits.most
 
     @property
     def uses_same_port(self) -> bool:
         """Whether a new site has each node's cable in the same port."""
-        return self.same_port or self.switched or self.groups_alone
+        return self.same_port or not self.traits.connects_directly
 
     def pairs(self, names: Sequence[str]) -> Sequence[Pair]:
         """The pairs of nodes that cables should connect, if there are no cables yet."""
