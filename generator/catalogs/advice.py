@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from generator.catalogs import Architecture
+from generator.catalogs.checkpoints import Architecture
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog
 from generator.catalogs.vocabularies import HARMONY_PARSER

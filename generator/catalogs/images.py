@@ -1,0 +1,86 @@
+"""What is publicly known about container images, by their references."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from generator import precompiled
+from generator.catalogs.engines import names
+from generator.catalogs.versions import version
+from generator.records import record
+
+_VERSION = r"(?P<version>\d+(?:\.\d+)+(?:rc\d+)?(?:\.post\d+)?)"
+_VARIANT = r"[A-Za-z0-9_.-]+"
+_REGISTRY = r"(?:[^/]*[.:][^/]*|localhost)/"
+_REFERENCE = (
+    rf"(?:{_REGISTRY})?"
+    r"(?P<path>[^:@]+):(?P<tag>[^:@/]+)(?:@sha256:[0-9a-f]+)?"
+)
+
+
+@record
+class Image:
+    """The contents of a container image."""
+
+    engine: str
+    version: str | None
+    nccl: str | None
+    ray: bool | None
+
+
+def image_names() -> tuple[str, ...]:
+    """The individually known images, sorted."""
+    rows = (row for _, row in _images_by_engine() if "{" not in row["tag"])
+    return tuple(sorted(f"{row['image']}:{row['tag']}" for row in rows))
+
+
+def tags(reference: str) -> tuple[str, ...]:
+    """The individually known tags of an image's path."""
+    wanted = re.fullmatch(_REFERENCE, reference)
+    return tuple(
+        row["tag"]
+        for _, row in _images_by_engine()
+        if wanted and row["image"].endswith(wanted["path"]) and "{" not in row["tag"]
+    )
+
+
+def image(reference: str) -> Image | None:
+    """The contents of an image by its Docker reference; a mirror in another registry is equal."""
+    wanted = re.fullmatch(_REFERENCE, reference)
+    if not wanted:
+        return None
+    for tag, held, gone in _images().get(wanted["path"], ()):
+        if match := re.fullmatch(tag, wanted["tag"]):
+            text = match.groupdict().get("version", held.version)
+            is_older = bool(gone) and version(text or "") < version(gone)
+            return Image(held.engine, text, held.nccl, None if is_older else held.ray)
+    return None
+
+
+@cache
+def _images() -> Mapping[str, list[tuple[str, Image, str]]]:
+    """By the path without its registry: tags, their contents, and the first version without Ray."""
+    found: dict[str, list[tuple[str, Image, str]]] = {}
+    for engine, row in _images_by_engine():
+        held = Image(engine, row["version"], row["nccl"], row["ray"])
+        item = (_tag_pattern(row["tag"]), held, row.get("ray_gone", ""))
+        path = re.sub(f"^{_REGISTRY}", "", row["image"])
+        found.setdefault(path, []).append(item)
+    return found
+
+
+def _images_by_engine() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The rows of the catalogs of images, `schemas/images`, each with its engine."""
+    for engine in names():
+        for row in precompiled.schema(f"images/{engine}"):
+            yield engine, row
+
+
+def _tag_pattern(tag: str) -> str:
+    """The pattern of the tags that a row covers."""
+    forms = {r"\{version\}": _VERSION, r"\{variant\}": _VARIANT}
+    pattern = re.escape(tag)
+    for form, expression in forms.items():
+        pattern = pattern.replace(form, expression)
+    return pattern
