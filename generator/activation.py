@@ -5,7 +5,7 @@ from enum import IntEnum
 from generator.records import record
 
 
-class Effect(IntEnum):
+class Scope(IntEnum):
     """How much of a node is affected; each level includes the ones below it."""
 
     NOTHING = 0
@@ -27,7 +27,7 @@ class Activation:
     """
 
     text: str
-    effect: Effect
+    effect: Scope
     step: str = ""
     first: str = ""
     gone: str = ""
@@ -35,22 +35,22 @@ class Activation:
     unit: str = ""
 
 
-NOTHING = Activation("nothing", Effect.FILES)
-HOSTS = Activation("merge into /etc/hosts", Effect.FILES)
-LOGIN = Activation("next login", Effect.FILES)
-SYSCTL = Activation("sysctl --system", Effect.FILES)
-NETPLAN = Activation("netplan apply, links drop; then restart the engine", Effect.LINKS)
-RESTART = Activation("restart the engine", Effect.RESTART)
+NOTHING = Activation("nothing", Scope.FILES)
+HOSTS = Activation("merge into /etc/hosts", Scope.FILES)
+LOGIN = Activation("next login", Scope.FILES)
+SYSCTL = Activation("sysctl --system", Scope.FILES)
+NETPLAN = Activation("netplan apply, links drop; then restart the engine", Scope.LINKS)
+RESTART = Activation("restart the engine", Scope.RESTART)
 # The running engine is left alone: changes to its unit take effect at its next start.
-UNIT = Activation("systemctl daemon-reload; counts from the next start", Effect.RELOAD)
-DROP_IN = Activation("systemctl daemon-reload", Effect.RELOAD)
+UNIT = Activation("systemctl daemon-reload; counts from the next start", Scope.RELOAD)
+DROP_IN = Activation("systemctl daemon-reload", Scope.RELOAD)
 
 
 def service_restart(unit: str, title: str) -> Activation:
     """Restart a unit other than the engine's, which people know as `title`."""
     return Activation(
         f"systemctl daemon-reload, then restart {title}",
-        Effect.SERVICE,
+        Scope.SERVICE,
         step=f"systemctl restart {unit}",
         first=f"systemctl start {unit}",
         unit=unit,

@@ -16,7 +16,7 @@ import yaml
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import version
-from generator.fit.alternatives import Group
+from generator.fit.alternatives import Deployment
 from generator.fit.assessment import Fit
 from generator.fit.caches import Cache, Split, cache
 from generator.fit.complete import complete
@@ -63,7 +63,7 @@ class Start:
         return not version(str(self.data["engine"]["version"])).local
 
     @cached_property
-    def group(self) -> Group:
+    def group(self) -> Deployment:
         """Its nodes, model and engine, as a site declares them."""
         visible = self.data.get("visible_gib", _NEWER_GIB)
         nodes = [
@@ -71,7 +71,7 @@ class Start:
             for index in range(self.data["nodes"])
         ]
         engine = {"image": "none"} | self.data["engine"]
-        return Group(*serving({"nodes": nodes, "model": self.data["model"], "engine": engine}))
+        return Deployment(*serving({"nodes": nodes, "model": self.data["model"], "engine": engine}))
 
     @cached_property
     def fit(self) -> Fit | None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from generator.bundle.render import render
 from generator.catalogs.flag_files import catalog
-from generator.catalogs.flags import Flag, Found
+from generator.catalogs.flags import Flag, ResolvedFlag
 from generator.pipeline import Reading, read_site
 from generator.sitefile import source
 from generator.sitefile.beside import Source, SourceFile
@@ -85,7 +85,7 @@ class Writing:
             if isinstance(engine := holder.get("engine"), dict):
                 yield engine
 
-    def flags(self) -> Iterator[tuple[Data, str, Any, Found]]:
+    def flags(self) -> Iterator[tuple[Data, str, Any, ResolvedFlag]]:
         """The entries of `engine.args` that the engine's catalog has."""
         shared = self.data.get("engine")
         for engine in self.engines():
@@ -182,7 +182,7 @@ def _short(writing: Writing) -> bool:
 
 
 def _other_name(
-    writing: Writing, args: Data, name: str, value: Any, found: Found, is_short: bool
+    writing: Writing, args: Data, name: str, value: Any, found: ResolvedFlag, is_short: bool
 ) -> bool:
     # A mapping for an option that is no JSON is a file that sparkgen writes.
     is_file = isinstance(value, dict) and found.flag.type != "json"

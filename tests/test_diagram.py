@@ -16,10 +16,10 @@ from tables import of_each
 from valid_sites import valid
 
 from generator.bundle.diagram.layout import cable_text, layout, subnets
-from generator.bundle.diagram.memory import Part, picture
+from generator.bundle.diagram.memory import BarSegment, picture
 from generator.bundle.diagram.mermaid import graph
 from generator.bundle.diagram.plain import drawing
-from generator.bundle.diagram.shapes import Box, Drawing, Text, fitted, width_of
+from generator.bundle.diagram.shapes import Box, Drawing, Label, fitted, width_of
 from generator.bundle.render import cabling
 from generator.fit.table import LEGEND, UNSURE
 from generator.resources import ROOT
@@ -258,7 +258,7 @@ def test_memory_picture_has_one_bar_for_identical_nodes() -> None:
         "spark1, spark3",
         "spark2",
     ]
-    bars: dict[int, list[Part]] = {}
+    bars: dict[int, list[BarSegment]] = {}
     for part in drawn.parts:
         bars.setdefault(part.y, []).append(part)
     *rows, legend = bars.values()
@@ -402,5 +402,5 @@ def test_long_text_is_cut() -> None:
 
 @pytest.mark.parametrize(("anchor", "left"), [("start", 50), ("middle", 30), ("end", 10)])
 def test_box_of_a_text(anchor: str, left: int) -> None:
-    text = Text("x" * 6, 50, 20, "small", anchor)  # type: ignore[arg-type]
+    text = Label("x" * 6, 50, 20, "small", anchor)  # type: ignore[arg-type]
     assert text.box == Box(left, 11, 40, 12)

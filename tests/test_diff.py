@@ -15,7 +15,7 @@ from racks import site_text
 from repositories import commit, data, git, lab, order, todo
 from waiting import PATIENCE
 
-from generator.activation import NOTHING, Effect
+from generator.activation import NOTHING, Scope
 from generator.bundle.plan import activations
 from generator.bundle.tree import File
 from generator.resources import ROOT
@@ -467,11 +467,11 @@ def on_a_terminal(*words: str, cwd: Path) -> str:
 
 
 def test_every_effect_has_a_title_and_every_service_a_step() -> None:
-    runs = {e: e >= Effect.RESTART for e in Effect}
-    titles = [NodeReview("a", "a", "changed", e, (), runs[e], runs[e]).title for e in Effect]
-    assert len({*titles}) == len(Effect)
+    runs = {e: e >= Scope.RESTART for e in Scope}
+    titles = [NodeReview("a", "a", "changed", e, (), runs[e], runs[e]).title for e in Scope]
+    assert len({*titles}) == len(Scope)
     for activation in activations().values():
-        assert bool(activation.step) == (activation.effect is Effect.SERVICE), activation
+        assert bool(activation.step) == (activation.effect is Scope.SERVICE), activation
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(30, "30 s"), (60, "1 min"), (61, "2 min")])

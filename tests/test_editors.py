@@ -10,7 +10,7 @@ from racks import site_text
 
 from generator.diagnostics import KeyPath
 from generator.editors.keys import documentation, suggestions
-from generator.editors.places import Place, place
+from generator.editors.places import Cursor, place
 from generator.sitefile.json_schema import description
 from generator.sitefile.key_rules import keys_at, rules_at
 
@@ -54,7 +54,7 @@ def words(text: str) -> list[tuple[KeyPath, str, yaml.Node]]:
     return list(keys_of(yaml.compose(text, Loader=yaml.CSafeLoader)))
 
 
-def at(text: str, mark: str = "|") -> Place | None:
+def at(text: str, mark: str = "|") -> Cursor | None:
     """The place of a mark in a text."""
     before, _, after = text.partition(mark)
     lines = before.split("\n")
@@ -132,7 +132,7 @@ def test_names_of_nodes_are_free() -> None:
 @pytest.mark.parametrize("path", [("topology", "mtu"), ("engine", "parallel"), ("model",)])
 def test_documentation_is_that_of_the_schema(path: KeyPath) -> None:
     *around, key = path
-    assert documentation(Place(tuple(around), str(key), True, 0, 0, {}, True)) == description(
+    assert documentation(Cursor(tuple(around), str(key), True, 0, 0, {}, True)) == description(
         rules_at(path)
     )
 

@@ -25,7 +25,7 @@ from tables import of_each
 from valid_sites import EXAMPLES, valid, valid_file
 
 from generator.bundle.render import render
-from generator.failures.analysis import KINDS, Analysis, Failure, Fault, analysis
+from generator.failures.analysis import KINDS, Analysis, Failure, FailureMode, analysis
 from generator.failures.files import netplan
 from generator.failures.network import Network, network
 from generator.failures.table import rows
@@ -90,7 +90,7 @@ NO_FABRIC = "network: {version: 2, ethernets: {enp1s0f0np0: {link-local: []}}}\n
 
 
 @contextmanager
-def _carried_out(nodes: Fabric, site: Site, fault: Fault) -> Iterator[None]:
+def _carried_out(nodes: Fabric, site: Site, fault: FailureMode) -> Iterator[None]:
     """Take the carrier from all that a fault loses; a node that is off has none anywhere."""
     pulled = []
     for kind, *about in sorted(fault.lost):
@@ -145,7 +145,7 @@ def _answering(nodes: Fabric, net: Network, node: str) -> set[str]:
     return {*done.stdout.split()}
 
 
-def _waiting(nodes: Fabric, site: Site, fault: Fault) -> set[str]:
+def _waiting(nodes: Fabric, site: Site, fault: FailureMode) -> set[str]:
     """The groups of which a rank's wait-fabric.sh is not ready."""
     off = {name for kind, name, *_ in fault.lost if kind == "node"}
     asked = [
@@ -165,7 +165,7 @@ def _waiting(nodes: Fabric, site: Site, fault: Fault) -> set[str]:
     return {group for (group, _), waiting in zip(asked, found, strict=True) if waiting}
 
 
-def _told_waiting(site: Site, files: Mapping[str, str], fault: Fault) -> set[str]:
+def _told_waiting(site: Site, files: Mapping[str, str], fault: FailureMode) -> set[str]:
     """The groups that can't start, of those that a cable or another node is needed for."""
     if fault.kind == "management":
         return set()

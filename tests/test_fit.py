@@ -33,7 +33,7 @@ from generator.catalogs import Checkpoint
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.engines import ENGINES
 from generator.fit import automatic, calibration, formulas
-from generator.fit.alternatives import Group, alternatives, holds
+from generator.fit.alternatives import Deployment, alternatives, holds
 from generator.fit.assessment import TIGHT, Fit, assess
 from generator.fit.choices import siblings
 from generator.fit.complete import complete
@@ -308,7 +308,7 @@ def site_of(visible: float | None, tensor: int, engine: str, **values: Any) -> s
     return SITE.format(nodes=nodes, **how, **joined, **values)
 
 
-def assessed(text: str) -> tuple[Group, set[str]]:
+def assessed(text: str) -> tuple[Deployment, set[str]]:
     """A site's group, and the ids of its findings about memory."""
     reading = read_site("lab.yaml", text.encode())
     declared = reading.declaration
@@ -316,7 +316,7 @@ def assessed(text: str) -> tuple[Group, set[str]]:
     assert declared.model
     assert declared.engine
     rules = {finding.rule for finding in reading.findings}
-    return Group(declared.nodes, declared.model, declared.engine), rules
+    return Deployment(declared.nodes, declared.model, declared.engine), rules
 
 
 LIMITED = """\
@@ -676,7 +676,7 @@ def test_facts_about_own_files_apply_to_no_other_checkpoint() -> None:
         a_model(source="example/x", like="minimax-m2.7", weight_gb=20.0, context_length=8192),
         a_model(name="minimax-m2.7-awq-4bit", weight_gb=20.0, context_length=8192),
     ):
-        group = Group(some_nodes(2), model, engine)
+        group = Deployment(some_nodes(2), model, engine)
         fits = {choice.checkpoint.name: choice.fit for choice in siblings(group)}
         nvfp4 = fits["minimax-m2.7-nvfp4"]
         assert nvfp4
@@ -1134,7 +1134,7 @@ def test_auto_size_leaves_the_margin_and_is_the_largest(name: str, engine: dict[
     if model.context_length != longest:
         assert model.context_length % 1024 == 0
         longer = replace(model, context_length=model.context_length + 1024)
-        assert not holds(Group(some_nodes(1), replace(longer, max_sequences=None), declared))
+        assert not holds(Deployment(some_nodes(1), replace(longer, max_sequences=None), declared))
     more = assess(some_nodes(1), replace(model, max_sequences=model.max_sequences + 1), declared)
     assert more
     node = more.nodes[0]
@@ -1264,7 +1264,7 @@ def test_more_nodes_than_cables_join_are_on_a_switch(sparkgen: Command) -> None:
 
 
 def test_a_group_of_one_node_has_no_smaller_one() -> None:
-    group = Group(some_nodes(1), a_model(name="gpt-oss-120b"), an_engine())
+    group = Deployment(some_nodes(1), a_model(name="gpt-oss-120b"), an_engine())
     assert {item.nodes for item in alternatives(*(group.nodes, group.model, group.engine))} == {
         1,
         2,

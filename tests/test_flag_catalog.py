@@ -4,7 +4,7 @@ import pytest
 
 from generator.catalogs.engines import names
 from generator.catalogs.flag_files import FOLDER, catalog, neighbours, versions
-from generator.catalogs.flags import Flag, FlagCatalog, Found, parse
+from generator.catalogs.flags import Flag, FlagCatalog, ResolvedFlag, parse
 from generator.resources import SCHEMAS
 
 CATALOGS = sorted(path.stem for path in FOLDER.glob("*.tsv"))
@@ -40,17 +40,17 @@ def test_lines_of_a_catalog() -> None:
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("cache-size", Found(SIZE, "--cache-size", "")),
-        ("cache_size", Found(SIZE, "--cache-size", "")),
-        ("size", Found(SIZE, "--size", "")),
-        ("c", Found(SIZE, "-c", "")),
-        ("disable-cache", Found(CACHE, "--disable-cache", "")),
-        ("overrides.rope.theta", Found(OVERRIDES, "--overrides", "rope.theta")),
+        ("cache-size", ResolvedFlag(SIZE, "--cache-size", "")),
+        ("cache_size", ResolvedFlag(SIZE, "--cache-size", "")),
+        ("size", ResolvedFlag(SIZE, "--size", "")),
+        ("c", ResolvedFlag(SIZE, "-c", "")),
+        ("disable-cache", ResolvedFlag(CACHE, "--disable-cache", "")),
+        ("overrides.rope.theta", ResolvedFlag(OVERRIDES, "--overrides", "rope.theta")),
         ("cache-size.rope", None),
         ("cache", None),
     ],
 )
-def test_aliases_of_a_flag(name: str, found: Found | None) -> None:
+def test_aliases_of_a_flag(name: str, found: ResolvedFlag | None) -> None:
     assert SMALL.find(name) == found
 
 

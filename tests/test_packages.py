@@ -18,6 +18,17 @@ PACKAGE = ROOT / "generator"
 README = (PACKAGE / "README.md").read_text(encoding="utf-8")
 NAME = re.compile(r"`(\w+)(?:/|\.py)?`")
 ANY = {"any"}
+# Classes of one name in several packages, and why the name is right in each of them.
+AS_FOUND = "the same thing as it is declared, and as it was found, runs or is simulated"
+OF_A_TEXT = "a part of a text: of a site file, a command line or a list of changes"
+SHARED_NAMES = {
+    **dict.fromkeys(("Cable", "Container", "Engine", "Fabric", "Interface", "Link"), AS_FOUND),
+    **dict.fromkeys(("Mount", "Node", "Variable", "Folder"), AS_FOUND),
+    **dict.fromkeys(("Entry", "Place"), OF_A_TEXT),
+    "End": "one of the two sides of a comparison, and where something that was read ends up",
+    "Fault": "what a rule reports, and what the schema reports, from which the first is made",
+    "Step": "of a plan, and of a path into a document",
+}
 
 
 def table() -> dict[str, set[str]]:
@@ -57,6 +68,17 @@ def modules(path: Path) -> Iterator[str]:
             if package == "generator":
                 # A name like __version__ is one of the package's own module.
                 yield "__init__" if rest.startswith("__") else rest.partition(".")[0]
+
+
+def test_class_names_have_one_meaning() -> None:
+    """A name that several modules define for different classes makes each of them hard to find."""
+    places = defaultdict(set)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].add(str(path.relative_to(PACKAGE)))
+    shared = {name: sorted(files) for name, files in places.items() if len(files) > 1}
+    assert shared.keys() == SHARED_NAMES.keys(), shared
 
 
 def test_imports_are_those_of_the_table() -> None:

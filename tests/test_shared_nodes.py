@@ -9,7 +9,7 @@ import yaml
 
 from generator.bundle.render import render
 from generator.fit.formulas import GIB
-from generator.fit.together import Part, shared_nodes, table
+from generator.fit.together import GroupFit, shared_nodes, table
 from generator.pipeline import Reading, read_site
 from generator.services.guard import Guard
 from generator.site import Site
@@ -171,7 +171,7 @@ def test_fit_adds_up_what_the_engines_of_a_node_hold() -> None:
     chat = CHAT | {"alternatives": [turn | {"engine": engine}]}
     site = site_of(chat, SMALL)
     parts = [
-        Part(part.group, part.slot, declared.nodes, declared.engine, part.memory)
+        GroupFit(part.group, part.slot, declared.nodes, declared.engine, part.memory)
         for part, declared in zip(site.groups, declaration_of(chat, SMALL).groups, strict=True)
     ]
     [found] = shared_nodes(parts)
@@ -194,7 +194,7 @@ def test_other_programs_count_once() -> None:
     ]
     found = []
     for declared in read_alike:
-        parts = [Part(g.group, g.slot, g.nodes, g.engine, g.memory) for g in declared.groups]
+        parts = [GroupFit(g.group, g.slot, g.nodes, g.engine, g.memory) for g in declared.groups]
         [shared] = shared_nodes(parts)
         memory = declared.groups[0].memory
         assert memory

@@ -20,7 +20,7 @@ from generator.bundle.render import render
 from generator.bundle.runbook import Download
 from generator.bundle.tree import Tree
 from generator.diagnostics import path_text
-from generator.fit.table import Page
+from generator.fit.table import MemoryPage
 from generator.origin import origin_of
 from generator.pipeline import Reading
 from generator.records import Record
@@ -73,7 +73,7 @@ def reachable(kind: type[Record], known: set[type[Record]]) -> set[type[Record]]
     return known
 
 
-PRINTED = (Site, Forward, Login, Drawing, Page, Download, *SERVICES.values())
+PRINTED = (Site, Forward, Login, Drawing, MemoryPage, Download, *SERVICES.values())
 KINDS = sorted(set().union(*(reachable(kind, set()) for kind in PRINTED)), key=str)
 
 

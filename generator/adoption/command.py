@@ -13,7 +13,7 @@ from generator.adoption.text import Text
 from generator.catalogs import commands as starting
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
-from generator.catalogs.flags import FlagCatalog, Found
+from generator.catalogs.flags import FlagCatalog, ResolvedFlag
 from generator.records import record, replace
 from generator.settings.values import parsed
 from generator.sitefile.redaction import is_secret_key
@@ -256,7 +256,7 @@ def _command(
     return Command(engine, container, version, model, tuple(entries), ray, headless, rest)
 
 
-def _found(known: FlagCatalog | None, name: str) -> Found | None:
+def _found(known: FlagCatalog | None, name: str) -> ResolvedFlag | None:
     """The flag that a parser takes a word for, which may be an abbreviation."""
     if known is None or not name.startswith("-"):
         return None

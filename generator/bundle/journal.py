@@ -23,7 +23,7 @@ class BusyError(Exception):
     """Another process is writing the same bundle."""
 
 
-class Stage:
+class Staging:
     """The folders for new and for replaced files, and the journal."""
 
     def __init__(self, root: Path, earlier: Journal | None) -> None:
@@ -69,14 +69,14 @@ def merged(journal: Journal, *more: Mapping[str, str]) -> Journal:
 
 
 @contextlib.contextmanager
-def stage(folder: Path) -> Iterator[Stage]:
+def stage(folder: Path) -> Iterator[Staging]:
     """A stage for one process at a time, without the files of an interrupted build.
 
     It is removed at the end, unless the bundle is still half written. Raises BusyError and OSError.
     """
     root = _root(folder)
     with _locked(root):
-        work = Stage(root, interrupted(folder))
+        work = Staging(root, interrupted(folder))
         _empty(work)
         try:
             yield work
@@ -92,7 +92,7 @@ def _root(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.build")
 
 
-def _empty(work: Stage) -> None:
+def _empty(work: Staging) -> None:
     for path in (work.new, work.old):
         _remove(path)
 

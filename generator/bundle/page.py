@@ -7,7 +7,7 @@ from typing import Any
 from generator.bundle.diagram.layout import layout
 from generator.bundle.diagram.shapes import DARK, LIGHT
 from generator.bundle.tree import File
-from generator.failures.table import Row
+from generator.failures.table import FailureRow
 from generator.fit.table import alike, legend, parts_of
 from generator.site import Part, Site
 
@@ -19,7 +19,7 @@ _STEP = re.compile(r"^### (?P<title>.*)|^- \[ \] (?P<item>.*(?:\n  [\w`*].*)*)",
 
 
 def page(
-    site: Site, runbook: str, failures: Sequence[Row], files: Iterable[File]
+    site: Site, runbook: str, failures: Sequence[FailureRow], files: Iterable[File]
 ) -> dict[str, Any]:
     """The values besides the site; `runbook` is the text of README.md."""
     is_drawn = site.has_fabric and len(site.nodes) <= _MOST_NODES

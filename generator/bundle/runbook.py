@@ -62,7 +62,7 @@ def every(site: Site) -> str:
 
 
 @record
-class SharedMemory:
+class MemoryShares:
     """A node with several engines: how much memory each takes, as text, and the total."""
 
     ORIGIN = Origin("groups engine", "shares and reserves, generator/bundle/runbook.py")
@@ -72,14 +72,14 @@ class SharedMemory:
     together: float
 
 
-def shared_memory(site: Site) -> Iterator[SharedMemory]:
+def shared_memory(site: Site) -> Iterator[MemoryShares]:
     """The nodes that several engines share; of engines that take turns, the largest counts."""
     for node in site.nodes:
         slots = site.slots_of(node.name)
         if len(slots) > 1:
             together = sum(max(_held(part, node) for part in parts) for parts in slots)
             engines = (" or ".join(_taken(part, node) for part in parts) for parts in slots)
-            yield SharedMemory(node.name, ", ".join(engines), round(together, 3))
+            yield MemoryShares(node.name, ", ".join(engines), round(together, 3))
 
 
 def _held(part: Part, node: Node) -> float:

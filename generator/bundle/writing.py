@@ -7,7 +7,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-from generator.bundle.journal import BusyError, Journal, Stage, interrupted, merged, stage
+from generator.bundle.journal import BusyError, Journal, Staging, interrupted, merged, stage
 from generator.bundle.output import Comparison, OutputError, parents
 from generator.bundle.tree import File, Tree
 
@@ -49,7 +49,9 @@ def _journal(tree: Tree, folder: Path, comparison: Comparison) -> Journal:
     return merged(comparison.known, coming, edits)
 
 
-def _replace(moves: "_Moves", work: Stage, folder: Path, paths: list[str], gone: list[str]) -> None:
+def _replace(
+    moves: "_Moves", work: Staging, folder: Path, paths: list[str], gone: list[str]
+) -> None:
     for path in [*paths, *gone]:
         if (folder / path).exists():
             moves.move(folder / path, work.old / path)
@@ -107,7 +109,7 @@ class _Moves:
 
 
 @contextlib.contextmanager
-def _replacing(work: Stage, journal: Journal) -> Iterator[_Moves]:
+def _replacing(work: Staging, journal: Journal) -> Iterator[_Moves]:
     """Moves that are all undone if one fails; the journal is written before the first."""
     work.begin(journal)
     moves = _Moves()

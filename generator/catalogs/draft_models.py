@@ -19,7 +19,7 @@ class DraftCache:
 
 
 @record
-class Draft:
+class DraftModel:
     """A draft with files of its own; `cache` is None if nobody published what it caches."""
 
     id: str
@@ -29,15 +29,17 @@ class Draft:
     cache: DraftCache | None
 
 
-def draft(source: str | None) -> Draft | None:
+def draft(source: str | None) -> DraftModel | None:
     """The draft with a Hugging Face id."""
     return next((each for each in drafts() if each.id.lower() == (source or "").lower()), None)
 
 
 @cache
-def drafts() -> tuple[Draft, ...]:
+def drafts() -> tuple[DraftModel, ...]:
     """All drafts, of schemas/drafts.tsv."""
     return tuple(
-        Draft(id_, of, method, float(size), DraftCache(*map(int, cached)) if cached[0] else None)
+        DraftModel(
+            id_, of, method, float(size), DraftCache(*map(int, cached)) if cached[0] else None
+        )
         for id_, of, method, size, *cached, _ in rows("drafts")
     )

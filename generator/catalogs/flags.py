@@ -64,7 +64,7 @@ class Flag:
 
 
 @record
-class Found:
+class ResolvedFlag:
     """What a name in a site file stands for: the option, and the key of a dotted name."""
 
     flag: Flag
@@ -138,14 +138,14 @@ class FlagCatalog:
         """All flags, in the order of their names."""
         return map(self._flag, self.lines)
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> ResolvedFlag | None:
         """The flag for a name without dashes: a full name, an alias or a negation."""
         first, dot, key = name.partition(".") if "dotted" in self.traits else (name, "", "")
         spelled = first.replace("_", "-") if "underscores" in self.traits else first
         for option in (f"--{spelled}", f"-{spelled}"):
             if option in self._by_option:
                 flag = self._flag(self._by_option[option])
-                return Found(flag, option, key) if not dot or flag.type == "json" else None
+                return ResolvedFlag(flag, option, key) if not dot or flag.type == "json" else None
         return None
 
     def completions(self, beginning: str) -> list[str]:

@@ -138,7 +138,7 @@ def _patches() -> Mapping[int, list[int]]:
 
 
 @record
-class Values:
+class AllowedValues:
     """The values that a variable takes: a range of whole numbers, or words, or a list of them."""
 
     least: int
@@ -148,10 +148,10 @@ class Values:
 
 
 @cache
-def values() -> Mapping[str, Values]:
+def values() -> Mapping[str, AllowedValues]:
     """The variables of which the values are known."""
     return {
-        name: Values(int(least or 0), int(most or 0), tuple(words_.split()), bool(is_list))
+        name: AllowedValues(int(least or 0), int(most or 0), tuple(words_.split()), bool(is_list))
         for name, least, most, words_, is_list in rows("nccl-values")
     }
 

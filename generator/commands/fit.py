@@ -19,12 +19,12 @@ from generator.commands.sites import color_of, fail, read, refuse, tell, width_o
 from generator.diagnostics import Severity
 from generator.engines import ENGINES
 from generator.fit import together
-from generator.fit.alternatives import Alternative, Group, alternatives
+from generator.fit.alternatives import Alternative, Deployment, alternatives
 from generator.fit.assessment import Fit
 from generator.fit.choices import Fitting, siblings
 from generator.fit.measured import HEAD, correction, is_off, measured, rows
 from generator.fit.table import FIGURES, UNKNOWN, compared, figures, table, verdict
-from generator.fit.together import Part, SharedNode, shared_nodes
+from generator.fit.together import GroupFit, SharedNode, shared_nodes
 from generator.records import record
 from generator.site.show import as_data
 
@@ -68,7 +68,7 @@ def command(site: Path, compare: bool, form: str, log: Path | None, group: str |
         return
     fits = {one.group: one.fit for one in found}
     parts = [
-        Part(part.group, part.slot, part.nodes, part.engine, fits[part.group])
+        GroupFit(part.group, part.slot, part.nodes, part.engine, fits[part.group])
         for part in declared.groups
         if group is None
     ]
@@ -80,7 +80,7 @@ def command(site: Path, compare: bool, form: str, log: Path | None, group: str |
 _LONGEST_LINE = 2000
 
 
-def _beside(log: Path, group: Group) -> None:
+def _beside(log: Path, group: Deployment) -> None:
     """Print a log's figures next to the prediction, and the correction; exits 1 if far apart."""
     fit = group.assess()
     try:
@@ -122,7 +122,7 @@ class _Assessed:
     same: list[Fitting]
 
 
-def _assessed(name: str, group: Group, compare: bool, counted: Mapping[str, int]) -> _Assessed:
+def _assessed(name: str, group: Deployment, compare: bool, counted: Mapping[str, int]) -> _Assessed:
     others = alternatives(group.nodes, group.model, group.engine) if compare else []
     return _Assessed(name, group.assess(counted), others, list(siblings(group)) if compare else [])
 

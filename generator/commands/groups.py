@@ -4,7 +4,7 @@ import click
 
 from generator.commands.sites import fail
 from generator.diagnostics import listed
-from generator.fit.alternatives import Group
+from generator.fit.alternatives import Deployment
 from generator.site.complete import CompleteDeclaration
 
 GROUP = click.option(
@@ -12,9 +12,11 @@ GROUP = click.option(
 )
 
 
-def chosen(declared: CompleteDeclaration, name: str | None) -> dict[str, Group]:
+def chosen(declared: CompleteDeclaration, name: str | None) -> dict[str, Deployment]:
     """The groups by name, or the requested one; on a site without groups the name is empty."""
-    groups = {part.group: Group(part.nodes, part.model, part.engine) for part in declared.parts}
+    groups = {
+        part.group: Deployment(part.nodes, part.model, part.engine) for part in declared.parts
+    }
     if not groups:
         fail("the site has no model: write 'model' and 'engine' to serve one")
     if name is None:

@@ -15,9 +15,9 @@ from generator.commands.groups import GROUP, chosen
 from generator.commands.options import DATA_FORM
 from generator.commands.sites import read_valid, width_of
 from generator.diagnostics import listed
-from generator.fit.alternatives import Group
+from generator.fit.alternatives import Deployment
 from generator.fit.assessment import Fit
-from generator.fit.choices import COUNTS, Choice, Fitting, choices, fitting
+from generator.fit.choices import COUNTS, Candidate, Fitting, choices, fitting
 from generator.fit.table import figures
 
 Row = tuple[str, ...]
@@ -62,7 +62,7 @@ def command(word: str, site: Path | None, key: str | None, form: str, group: str
             for name, own in _groups(site, group).items()
             for one in _sorted(fitting(own, word), key)
         ]
-        found = [Choice(one.checkpoint, one.fit) for _, one in held]
+        found = [Candidate(one.checkpoint, one.fit) for _, one in held]
         several = len({name for name, _ in held}) > 1
         head = ("GROUP", *_FITTING) if several else _FITTING
         rows = [(*([name] if several else []), *_fitting_row(one)) for name, one in held]
@@ -81,7 +81,7 @@ def command(word: str, site: Path | None, key: str | None, form: str, group: str
         )
 
 
-def _groups(site: Path, name: str | None) -> Mapping[str, Group]:
+def _groups(site: Path, name: str | None) -> Mapping[str, Deployment]:
     (valid,) = read_valid([site])
     return chosen(valid.declaration, name)
 
@@ -92,7 +92,7 @@ def _sorted(found: Iterable[Fitting], key: str | None) -> Sequence[Fitting]:
     return sorted(found, key=lambda one: -_SORTED[key](one.fit))
 
 
-def _row(choice: Choice) -> Row:
+def _row(choice: Candidate) -> Row:
     known = choice.checkpoint
     return (
         known.name,
@@ -105,7 +105,7 @@ def _row(choice: Choice) -> Row:
     )
 
 
-def _nodes(choice: Choice) -> str:
+def _nodes(choice: Candidate) -> str:
     if choice.nodes:
         return str(choice.nodes)
     return "?" if choice.unknown else f"over {COUNTS[-1]}"
@@ -135,7 +135,7 @@ def _legend(site: Path | None) -> str:
     return "SEQUENCES of the site's context fit at once, and one of the longest."
 
 
-def _data(choice: Choice) -> dict[str, Any]:
+def _data(choice: Candidate) -> dict[str, Any]:
     """The format is stable: keys are added, never renamed or removed."""
     known, fit = choice.checkpoint, choice.fit
     return {

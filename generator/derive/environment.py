@@ -194,16 +194,11 @@ def is_raw(value: str) -> bool:
 
 def plain_part(groups: Sequence[Variables]) -> tuple[Variables, ...]:
     """The groups with only those values that every reader of such files reads the same way."""
-    plain = map(_plain, groups)
-    return tuple(group for group in plain if group.values)
-
-
-def _plain(group: Variables) -> Variables:
-    if not any(map(is_raw, group.values.values())):
-        return group
-    return Variables(
-        group.title, {name: text for name, text in group.values.items() if not is_raw(text)}
+    plain = (
+        Variables(g.title, {name: text for name, text in g.values.items() if not is_raw(text)})
+        for g in groups
     )
+    return tuple(group for group in plain if group.values)
 
 
 def raw_part(groups: Sequence[Variables]) -> dict[str, str]:

@@ -183,15 +183,11 @@ def _with_earlier(
     """Each group, with the earlier groups in the list that may run beside it on each node."""
     known: dict[str, Words] = {}
     for group in groups:
-        turns = group.alternatives
-        earlier = {node.name: known.get(node.name, ()) for node in group.nodes}
-        yield (
-            group,
-            {
-                node: tuple(other for other in others if other not in turns)
-                for node, others in earlier.items()
-            },
-        )
+        earlier = {
+            node.name: tuple(o for o in known.get(node.name, ()) if o not in group.alternatives)
+            for node in group.nodes
+        }
+        yield group, earlier
         for node in group.nodes:
             known[node.name] = (*known.get(node.name, ()), group.group)
 

@@ -23,7 +23,7 @@ from generator.diagnostics import (
     path_text,
 )
 from generator.editors.keys import Suggestion, documentation, suggestions
-from generator.editors.places import Place
+from generator.editors.places import Cursor
 from generator.editors.places import place as place_at
 from generator.fixing.keeping import correction
 from generator.fixing.splicing import DocumentSplicer
@@ -139,7 +139,7 @@ class Answers:
         return self._codec.range_to_client_units(self._lines, own)
 
 
-def _item(suggestion: Suggestion, place: Place, word: types.Range) -> types.CompletionItem:
+def _item(suggestion: Suggestion, place: Cursor, word: types.Range) -> types.CompletionItem:
     text = suggestion.text
     if suggestion.is_key and not place.has_value:
         text += ": "

@@ -11,7 +11,7 @@ from generator import catalogs
 from generator.catalogs import flag_files, nccl, variables
 from generator.catalogs.flags import Flag, FlagCatalog
 from generator.diagnostics import KeyPath, listed
-from generator.editors.places import Place
+from generator.editors.places import Cursor
 from generator.hardware import PORT_NAMES
 from generator.records import record
 from generator.sitefile.json_schema import description
@@ -39,13 +39,13 @@ class Suggestion:
     is_key: bool = False
 
 
-def documentation(place: Place) -> str:
+def documentation(place: Cursor) -> str:
     """What is known of the key at a place, in Markdown; empty if nothing is."""
     path = (*place.path, place.word) if place.is_key else place.path
     return _documentation(path, place.data)
 
 
-def suggestions(place: Place) -> Iterator[Suggestion]:
+def suggestions(place: Cursor) -> Iterator[Suggestion]:
     """What may be written at a place: keys that are not there yet, or values."""
     rules = rules_at(place.path)
     if place.is_key or "dict" in types_of(rules):

@@ -19,7 +19,7 @@ _BLANKS = " \t\n,[]{}\"'#"
 
 
 @record
-class Place:
+class Cursor:
     """The place of a cursor; columns count characters."""
 
     # The mapping that the key is in, or the path of the value.
@@ -35,7 +35,7 @@ class Place:
     has_value: bool
 
 
-def place(lines: list[str], line: int, column: int) -> Place | None:
+def place(lines: list[str], line: int, column: int) -> Cursor | None:
     """The place of a cursor; None in a comment, or where no key or value can be."""
     text = lines[line] if line < len(lines) else ""
     start, end = _word(text, column)
@@ -49,7 +49,7 @@ def place(lines: list[str], line: int, column: int) -> Place | None:
             data = reader.read("\n".join([*above, f"{text[:start]}{mark}{after}", *rest]))
             if reader.found:
                 path, is_key = reader.found
-                return Place(path, word, is_key, start, end, data, after.startswith(":"))
+                return Cursor(path, word, is_key, start, end, data, after.startswith(":"))
     return None
 
 

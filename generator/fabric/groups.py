@@ -12,14 +12,14 @@ from generator.sitefile.declaration import Parallel
 
 
 @record
-class Group:
+class Communicator:
     """The ranks of an NCCL communicator, in its order."""
 
     kind: str
     ranks: tuple[int, ...]
 
 
-def groups(sizes: Parallel, context: int, shared_experts: bool) -> Iterator[Group]:
+def groups(sizes: Parallel, context: int, shared_experts: bool) -> Iterator[Communicator]:
     """Every group of more than one rank.
 
     `context` ranks share the KV cache of a sequence, and all replicas share the experts if
@@ -54,6 +54,6 @@ def gap(members: Sequence[str], joined: Collection[Pair]) -> Pair | None:
     return next((pair for pair in pairs if frozenset(pair) not in known), None)
 
 
-def _group(kind: str, ranks: Sequence[int]) -> Iterator[Group]:
+def _group(kind: str, ranks: Sequence[int]) -> Iterator[Communicator]:
     if len(ranks) > 1:
-        yield Group(kind, tuple(ranks))
+        yield Communicator(kind, tuple(ranks))

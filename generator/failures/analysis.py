@@ -11,8 +11,8 @@ from typing import Any
 
 from generator.fabric.addressing import SwitchPort
 from generator.failures.files import Files, values
-from generator.failures.network import NOTHING, Element, End, Needs, Network, network
-from generator.failures.serving import Engine, Program, Way, programs, reads_models, ways
+from generator.failures.network import NOTHING, Element, LinkEnd, Needs, Network, network
+from generator.failures.serving import Process, Server, Way, programs, reads_models, ways
 from generator.origin import Origin
 from generator.records import record
 from generator.site import Site
@@ -27,7 +27,7 @@ _ORIGIN = Origin("nodes cabling groups|model services", "generator/failures/")
 
 
 @record
-class Fault:
+class FailureMode:
     """Something that fails, and all that is lost with it.
 
     `within` is how many seconds a program takes to be up again by itself, None for anything else.
@@ -46,7 +46,7 @@ class Fault:
 
 
 @record
-class Answer:
+class Availability:
     """Whether a name still answers: by how many of its replicas, and to whom.
 
     `to` is `clients`, the one node that alone can ask, or empty if nobody gets an answer.
@@ -72,8 +72,8 @@ class Failure:
 
     ORIGIN = _ORIGIN
 
-    fault: Fault
-    answers: tuple[Answer, ...]
+    fault: FailureMode
+    answers: tuple[Availability, ...]
     within: int | None
     waiting: tuple[str, ...]
     cut: tuple[str, ...]
@@ -98,8 +98,8 @@ Use = tuple[str, ...]
 class Pair:
     """Two faults, each one of several alike, and the names that only both together take."""
 
-    one: tuple[Fault, ...]
-    other: tuple[Fault, ...]
+    one: tuple[FailureMode, ...]
+    other: tuple[FailureMode, ...]
     lost: tuple[str, ...]
 
 
@@ -107,7 +107,7 @@ class Pair:
 class Analysis:
     """A site's faults, the ways to each of its names, and those between nodes over others."""
 
-    faults: tuple[Fault, ...]
+    faults: tuple[FailureMode, ...]
     ways: Mapping[str, tuple[Way, ...]]
     relayed: Mapping[str, Needs]
 
@@ -126,8 +126,8 @@ class Analysis:
 
     def _effect(self, ended: frozenset[Use]) -> tuple[Any, ...]:
         """The answers, the times of starts, the groups that could not start, the nodes cut off."""
-        stopped: list[Engine] = []
-        running: list[Engine] = []
+        stopped: list[Server] = []
+        running: list[Server] = []
         for engine in self._engines:
             (stopped if ("runs", engine.group) in ended else running).append(engine)
         return (
@@ -139,7 +139,7 @@ class Analysis:
 
     def pairs(self) -> Iterator[Pair]:
         """Each two faults that together take a name that neither of them takes alone."""
-        alike: dict[frozenset[Use], list[Fault]] = {}
+        alike: dict[frozenset[Use], list[FailureMode]] = {}
         for fault in self.faults:
             alike.setdefault(self._ended(fault), []).append(fault)
         lost = {ended: _lost_names(self._answers(ended)) for ended in alike}
@@ -148,16 +148,16 @@ class Analysis:
             if both:
                 yield Pair(tuple(some), tuple(more), tuple(sorted(both)))
 
-    def _ended(self, fault: Fault) -> frozenset[Use]:
+    def _ended(self, fault: FailureMode) -> frozenset[Use]:
         """The uses that a fault ends."""
         return frozenset(use for each in fault.lost for use in self._uses.get(each, ()))
 
-    def _answers(self, ended: frozenset[Use]) -> tuple[Answer, ...]:
+    def _answers(self, ended: frozenset[Use]) -> tuple[Availability, ...]:
         """What each name still answers."""
         return tuple(_answer(name, found, ended) for name, found in self.ways.items())
 
     @cached_property
-    def _engines(self) -> tuple[Engine, ...]:
+    def _engines(self) -> tuple[Server, ...]:
         return tuple({way.engine.group: way.engine for way in chain(*self.ways.values())}.values())
 
     @cached_property
@@ -176,13 +176,13 @@ class Analysis:
         return found
 
 
-def _start(engine: Engine, stopped: Iterable[Engine]) -> int | None:
+def _start(engine: Server, stopped: Iterable[Server]) -> int | None:
     """The longest start of an engine, with those of the stopped ones that it waits for."""
     times = [one.within for one in stopped if one is engine or one.group in engine.after]
     return None if None in times else sum(filter(None, times))
 
 
-def _answer(name: str, found: tuple[Way, ...], ended: frozenset[Use]) -> Answer:
+def _answer(name: str, found: tuple[Way, ...], ended: frozenset[Use]) -> Availability:
     """Who still gets an answer."""
     working = [
         way
@@ -190,10 +190,10 @@ def _answer(name: str, found: tuple[Way, ...], ended: frozenset[Use]) -> Answer:
         if ("runs", way.engine.group) not in ended and ("leads", way.engine.group) not in ended
     ]
     to = (min(way.asked_on for way in working) or CLIENTS) if working else ""
-    return Answer(name, to, len(working), len(found))
+    return Availability(name, to, len(working), len(found))
 
 
-def _lost_names(answers: Iterable[Answer]) -> set[str]:
+def _lost_names(answers: Iterable[Availability]) -> set[str]:
     return {answer.name for answer in answers if not answer.to}
 
 
@@ -217,12 +217,12 @@ def _relayed(net: Network) -> Mapping[str, Needs]:
     return found
 
 
-def _of_cables(site: Site, net: Network) -> Iterator[Fault]:
+def _of_cables(site: Site, net: Network) -> Iterator[FailureMode]:
     """Cables, their halves and ports, and switches; verify.py misses the carrier at both ends."""
-    ends: dict[str, list[End]] = {}
+    ends: dict[str, list[LinkEnd]] = {}
     for end in net.by_address.values():
         ends.setdefault(end.cable, []).append(end)
-    switches: dict[str, list[End]] = {}
+    switches: dict[str, list[LinkEnd]] = {}
     for cable in site.cables:
         own = ends[str(cable.number)]
         yield _lost("cable", f"cable {cable.number}", own)
@@ -237,12 +237,12 @@ def _of_cables(site: Site, net: Network) -> Iterator[Fault]:
         yield _lost("switch", name, own)
 
 
-def _lost(kind: str, what: str, ends: Iterable[End]) -> Fault:
-    lost = frozenset(end.element for end in ends)
-    return Fault(kind, what, lost, (("link", tuple(dict.fromkeys(end.node for end in ends))),))
+def _lost(kind: str, what: str, ends: Iterable[LinkEnd]) -> FailureMode:
+    lost, nodes = frozenset(end.element for end in ends), dict.fromkeys(end.node for end in ends)
+    return FailureMode(kind, what, lost, (("link", tuple(nodes)),))
 
 
-def _of_nodes(site: Site, net: Network, files: Files) -> Iterator[Fault]:
+def _of_nodes(site: Site, net: Network, files: Files) -> Iterator[FailureMode]:
     """Nodes, their management links, and the disks that they read models from."""
     neighbors: dict[object, list[str]] = {}
     for end in net.by_address.values():
@@ -258,16 +258,16 @@ def _of_nodes(site: Site, net: Network, files: Files) -> Iterator[Fault]:
         seen = (("peers", told_on),) if len(told_on) > 1 else missed
         off = {("node", name), ("management", name), ("models", name)}
         lost = frozenset([*off, *(end.element for end in ends)])
-        yield Fault("node", name, lost, seen, blind=name)
+        yield FailureMode("node", name, lost, seen, blind=name)
         if name in net.management:
             what, link = f"the management link of {name}", frozenset([("management", name)])
-            yield Fault("management", what, link, missed)
+            yield FailureMode("management", what, link, missed)
         if any(reads_models(part, name, files) for part, _ in site.parts_of(name)):
-            told = (("model", (name,)),)
-            yield Fault("models", f"the models on {name}", frozenset([("models", name)]), told)
+            what, disk = f"the models on {name}", frozenset([("models", name)])
+            yield FailureMode("models", what, disk, (("model", (name,)),))
 
 
-def _of_programs(site: Site, units: Mapping[Element, Program]) -> Iterator[Fault]:
+def _of_programs(site: Site, units: Mapping[Element, Process]) -> Iterator[FailureMode]:
     """Engines that serve now, services and jobs; an alternative that waits runs nowhere."""
     engines = {part.unit: part.is_active for part in site.parts}
     jobs = {job.unit for job in site.jobs}
@@ -277,4 +277,4 @@ def _of_programs(site: Site, units: Mapping[Element, Program]) -> Iterator[Fault
             kind = "job" if program.unit in jobs else kind
             what = f"{program.title} on {program.node}"
             told = ((program.check, (program.node,)),) if program.check else ()
-            yield Fault(kind, what, frozenset([program.element]), told, program.within)
+            yield FailureMode(kind, what, frozenset([program.element]), told, program.within)

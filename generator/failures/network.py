@@ -15,7 +15,7 @@ NOTHING: Needs = frozenset()
 
 
 @record
-class End:
+class LinkEnd:
     """An end of a half of a cable, its `element`; `subnet` is the prefix and as many bits."""
 
     node: str
@@ -42,7 +42,7 @@ class Network:
     `forwarding` is what each node that forwards needs for that.
     """
 
-    ends: Mapping[str, tuple[End, ...]]
+    ends: Mapping[str, tuple[LinkEnd, ...]]
     management: Mapping[str, str]
     routes: Mapping[str, Mapping[str, str]]
     forwarding: Mapping[str, Needs]
@@ -72,7 +72,7 @@ class Network:
         return end.node if end else self.nodes_managed.get(address)
 
     @cached_property
-    def by_address(self) -> Mapping[str, End]:
+    def by_address(self) -> Mapping[str, LinkEnd]:
         """The ends by their addresses."""
         return {end.address: end for ends in self.ends.values() for end in ends}
 
@@ -88,7 +88,7 @@ class Network:
             counts[end.element] = counts.get(end.element, 0) + 1
         return counts
 
-    def _meet(self, one: End, other: End) -> bool:
+    def _meet(self, one: LinkEnd, other: LinkEnd) -> bool:
         """Whether two ends share a subnet, and a cable or the switch: both have an end there."""
         if one.subnet != other.subnet:
             return False
@@ -120,9 +120,9 @@ _SYSCTL, _ROUTES = "etc/sysctl.d/90-sparkgen.conf", "sparkgen-routes"
 _UNIT = f"etc/systemd/system/{_ROUTES}.service"
 
 
-def _end(node: str, half: list[str], addresses: Mapping[str, str]) -> End:
+def _end(node: str, half: list[str], addresses: Mapping[str, str]) -> LinkEnd:
     """A half with the address that netplan gives its interface, and the cable that facts name."""
     port_and_half, interface, hca, _, _, cable = half
     address, _, prefix = addresses[interface].partition("/")
     bits = int.from_bytes(bytes(map(int, address.split("."))), "big") >> (32 - int(prefix))
-    return End(node, hca, ("half", cable, port_and_half[-1]), address, (int(prefix), bits))
+    return LinkEnd(node, hca, ("half", cable, port_and_half[-1]), address, (int(prefix), bits))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 
 from generator.failures.files import Files, value, values
-from generator.failures.network import NOTHING, Element, End, Needs, Network
+from generator.failures.network import NOTHING, Element, LinkEnd, Needs, Network
 from generator.records import record
 from generator.site import Member, Part, Site
 from generator.site.service import OpenService
@@ -14,7 +14,7 @@ _UNITS = "etc/systemd/system"
 
 
 @record
-class Program:
+class Process:
     """What runs on a node, and after how many seconds it is up again by itself.
 
     `within` is None if nothing starts it again. `title` is its unit, or says what else it is.
@@ -34,7 +34,7 @@ class Program:
 
 
 @record
-class Engine:
+class Server:
     """What a group's engine needs to run and to start.
 
     `within` is how many seconds a start by itself may take, from the end of the last one; None if a
@@ -56,15 +56,15 @@ class Way:
     `asked_on` is the node that alone can ask, because it listens on its loopback; or empty.
     """
 
-    engine: Engine
+    engine: Server
     needs: Needs
     asked_on: str
 
 
-def programs(site: Site, files: Files) -> dict[Element, Program]:
+def programs(site: Site, files: Files) -> dict[Element, Process]:
     """The units of each node, and the jobs of Slurm and of people, which no unit starts again."""
     found = [
-        Program(node.name, part.unit, f"the job {part.job} of Slurm", None)
+        Process(node.name, part.unit, f"the job {part.job} of Slurm", None)
         for part in site.parts
         if part.engine.is_slurm_job
         for node in part.nodes
@@ -75,10 +75,10 @@ def programs(site: Site, files: Files) -> dict[Element, Program]:
             unit = f"sparkgen-{name.removesuffix('.service')}"
             timer = files.get(f"{path.removesuffix('service')}timer", "")
             check = f"unit {unit.removeprefix('sparkgen-')}" if "\n[Install]" in text else ""
-            found.append(Program(node, unit, unit, _within(text, timer), check))
+            found.append(Process(node, unit, unit, _within(text, timer), check))
     for job in site.jobs:
         title = f"the job {job.job}"
-        found += (Program(node.name, job.unit, title, None) for node in job.nodes)
+        found += (Process(node.name, job.unit, title, None) for node in job.nodes)
     return {program.element: program for program in found}
 
 
@@ -93,7 +93,7 @@ def _within(unit: str, timer: str) -> int | None:
     return int(value(unit, "TimeoutStopSec", "90")) + int(value(unit, "RestartSec", "1"))
 
 
-def engine(part: Part, net: Network, units: Mapping[Element, Program], files: Files) -> Engine:
+def engine(part: Part, net: Network, units: Mapping[Element, Process], files: Files) -> Server:
     """What a part's engine needs: nodes, programs, and what its ranks communicate over."""
     names = {node.name for node in part.nodes}
     nodes = frozenset(("node", name) for name in names)
@@ -105,7 +105,7 @@ def engine(part: Part, net: Network, units: Mapping[Element, Program], files: Fi
     noticed = part.times.step if part.workers else 0
     seconds = [within for within in started if within is not None]
     is_restarted = bool(seconds) and len(seconds) == len(part.nodes)
-    return Engine(
+    return Server(
         part.group,
         part.unit,
         nodes | own | control | _collectives(part, net, files),
@@ -146,7 +146,7 @@ def _collectives(part: Part, net: Network, files: Files) -> Needs:
     """
     if not part.engine.uses_nccl or not part.workers:
         return NOTHING
-    used: list[End] = []
+    used: list[LinkEnd] = []
     for node in part.nodes:
         env = files[_path(part, node.name, "engine.env")]
         hcas = {hca.partition(":")[0] for hca in value(env, "NCCL_IB_HCA").strip("=").split(",")}
@@ -155,7 +155,7 @@ def _collectives(part: Part, net: Network, files: Files) -> Needs:
     return _shared(used)
 
 
-def _shared(ends: list[End]) -> Needs:
+def _shared(ends: list[LinkEnd]) -> Needs:
     """The halves of those ends whose subnet others of them, on other nodes, are on too."""
     nodes: dict[object, set[str]] = {}
     for end in ends:
@@ -184,7 +184,7 @@ def reads_models(part: Part, node: str, files: Files) -> bool:
 
 
 def ways(
-    site: Site, net: Network, units: Mapping[Element, Program], files: Files
+    site: Site, net: Network, units: Mapping[Element, Process], files: Files
 ) -> dict[str, list[Way]]:
     """The ways to each name that the site serves now, through what stands before the engines."""
     found: dict[str, list[Way]] = {}
@@ -210,7 +210,7 @@ def _front(site: Site) -> str:
     return next((service.listen for service in services if service.address), "")
 
 
-def _before(site: Site, node: str, units: Mapping[Element, Program]) -> Needs:
+def _before(site: Site, node: str, units: Mapping[Element, Process]) -> Needs:
     """The programs of a node that requests pass through before they reach an engine."""
     passed = (service for service in site.services.values() if service.IS_BEFORE_ENGINES)
     names = (PurePath(entry.path) for service in passed for entry in service.ENTRIES)

@@ -5,7 +5,7 @@ from math import ceil
 from typing import Any
 
 from generator.columns import columns
-from generator.failures.analysis import Answer, Failure, Pair
+from generator.failures.analysis import Availability, Failure, Pair
 from generator.origin import Origin
 from generator.records import record
 
@@ -24,7 +24,7 @@ _NAMED = 4
 
 
 @record
-class Row:
+class FailureRow:
     """Faults with the same effect, in words."""
 
     ORIGIN = Origin("nodes cabling groups|model services", "generator/failures/")
@@ -41,16 +41,16 @@ class Row:
         return _some(self.faults)
 
 
-def rows(failures: Iterable[Failure]) -> tuple[Row, ...]:
+def rows(failures: Iterable[Failure]) -> tuple[FailureRow, ...]:
     """The rows of a table, in the order of the first fault of each."""
     found: dict[tuple[str, ...], list[str]] = {}
     for failure in failures:
         effect = (_answers(failure), _again(failure), _to_do(failure), _told_by(failure))
         found.setdefault((failure.fault.kind, *effect), []).append(failure.fault.what)
-    return tuple(Row(tuple(faults), *effect) for (_, *effect), faults in found.items())
+    return tuple(FailureRow(tuple(faults), *effect) for (_, *effect), faults in found.items())
 
 
-def text(found: Iterable[Row], width: int | None) -> str:
+def text(found: Iterable[FailureRow], width: int | None) -> str:
     """The rows as a table for a terminal."""
     cells = [(row.what, row.answers, row.again, row.to_do, row.told_by) for row in found]
     return columns(HEAD, cells, width) + "\n"
@@ -115,7 +115,7 @@ def _answers(failure: Failure) -> str:
     return f"{said}; {_some(fewer)}" if fewer else said
 
 
-def _replicas(answer: Answer) -> str:
+def _replicas(answer: Availability) -> str:
     return f"{answer.name} by {answer.replicas} of {answer.of} replicas"
 
 

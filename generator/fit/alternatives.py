@@ -22,7 +22,7 @@ _MOST_ON_CABLES = 3
 
 
 @record
-class Group:
+class Deployment:
     """Nodes, a model and an engine: the subject of a fit."""
 
     nodes: tuple[DeclaredNode, ...]
@@ -33,7 +33,7 @@ class Group:
         """How the model fits; `weights` are bytes on nodes by the engine's own count."""
         return assess(self.nodes, self.model, self.engine, weights)
 
-    def split(self, tensor: int, pipeline: int) -> "Group":
+    def split(self, tensor: int, pipeline: int) -> "Deployment":
         """The group on as many nodes as a split needs; additional nodes are like the last."""
         count = tensor * pipeline
         nodes = (*self.nodes, *[self.nodes[-1]] * (count - len(self.nodes)))[:count]
@@ -43,19 +43,19 @@ class Group:
         engine = replace(self.engine, parallel=parallel, environment=others)
         return replace(self, nodes=nodes, engine=engine)
 
-    def named(self, name: str) -> "Group":
+    def named(self, name: str) -> "Deployment":
         """The group with a model of the catalog, without the settings of its own files."""
         own = replace(self.model, name=name, source=None, architecture=None, file=None)
         own = replace(own, like=None, weight_gb=None, format=None, correction_gib=None)
         return replace(self, model=own)
 
-    def cached(self, dtype: str) -> "Group":
+    def cached(self, dtype: str) -> "Deployment":
         """The group with another KV cache type."""
         return replace(self, model=replace(self.model, kv_cache_dtype=dtype))
 
 
 @record
-class Change:
+class Adjustment:
     """What to write, in words, and as a `value` at a `path` unless it is more than one value."""
 
     words: str
@@ -80,7 +80,7 @@ def alternatives(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
 ) -> list[Alternative]:
     """The site's own layout and all others on as many nodes, one fewer or more, also in fp8."""
-    own = Group(tuple(nodes), model, engine)
+    own = Deployment(tuple(nodes), model, engine)
     known = shape(model)
     groups = [own]
     if known:
@@ -101,16 +101,16 @@ def alternatives(
 
 def nearest_changes(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
-) -> list[Change]:
+) -> list[Adjustment]:
     """What to write to make the model fit: one other setting, or else another model or nodes."""
-    own = Group(tuple(nodes), model, engine)
+    own = Deployment(tuple(nodes), model, engine)
     if change := next(_settings(own, fit), None):
         return [change]
     changes = (next(_checkpoints(own), None), next(_more_nodes(own), None))
     return [change for change in changes if change]
 
 
-def _settings(own: Group, fit: Fit) -> Iterator[Change]:
+def _settings(own: Deployment, fit: Fit) -> Iterator[Adjustment]:
     fp8 = ENGINE_TRAITS[own.engine.name].eight_bit_cache
     if _is_wide(own.model) and holds(own.cached(fp8)):
         yield _setting(("model", "kv_cache_dtype"), fp8)
@@ -131,7 +131,7 @@ def _settings(own: Group, fit: Fit) -> Iterator[Change]:
             break
 
 
-def _more_tokens(own: Group, fit: Fit) -> Change | None:
+def _more_tokens(own: Deployment, fit: Fit) -> Adjustment | None:
     """A limit in tokens that lets a sequence of full length in."""
     flag, context = ENGINE_TRAITS[own.engine.name].tokens_flag, fit.context or 0
     settings = own.engine.settings
@@ -140,7 +140,7 @@ def _more_tokens(own: Group, fit: Fit) -> Change | None:
     return change if holds(replace(own, engine=engine)) else None
 
 
-def _checkpoints(own: Group) -> Iterator[Change]:
+def _checkpoints(own: Deployment) -> Iterator[Adjustment]:
     """Smaller checkpoints of the same model, the largest first."""
     known = catalogs.checkpoint(own.model.name) if own.model.name else None
     if known is None or not known.weight_gb:
@@ -151,7 +151,7 @@ def _checkpoints(own: Group) -> Iterator[Change]:
             yield _setting(("model", "name"), other.name)
 
 
-def _more_nodes(own: Group) -> Iterator[Change]:
+def _more_nodes(own: Deployment) -> Iterator[Adjustment]:
     """The smallest number of nodes on which the model fits, in pipeline stages or tensor ranks."""
     known = shape(own.model)
     for count in range(len(own.nodes) + 1, _MOST_NODES + 1):
@@ -160,17 +160,17 @@ def _more_nodes(own: Group) -> Iterator[Change]:
                 sizes = {"tensor": tensor, "pipeline": pipeline}
                 words = ", ".join(f"{name}: {size}" for name, size in sizes.items() if size > 1)
                 joined = " on a switch" if count > _MOST_ON_CABLES else ""
-                yield Change(f"{count} nodes{joined} with 'parallel: {{{words}}}'")
+                yield Adjustment(f"{count} nodes{joined} with 'parallel: {{{words}}}'")
 
 
-def holding(own: Group, count: int) -> Fit | None:
+def holding(own: Deployment, count: int) -> Fit | None:
     """How the model fits on `count` nodes with the first split that holds it, if any does."""
     known = shape(own.model)
     fits = (own.split(*sizes).assess() for sizes in splits(known, own, count)) if known else ()
     return next((fit for fit in fits if fit and fit.has_margin), None)
 
 
-def splits(known: Shape, own: Group, count: int) -> Iterator[tuple[int, int]]:
+def splits(known: Shape, own: Deployment, count: int) -> Iterator[tuple[int, int]]:
     """The tensor and pipeline sizes for `count` nodes that the engine accepts, pipeline first."""
     traits, drafts = ENGINE_TRAITS[own.engine.name], own.model.speculative
     stages = known.layers
@@ -182,11 +182,11 @@ def splits(known: Shape, own: Group, count: int) -> Iterator[tuple[int, int]]:
             yield tensor, pipeline
 
 
-def _setting(path: KeyPath, value: str | int | float) -> Change:
-    return Change(f"'{path[-1]}: {value}'", path, value)
+def _setting(path: KeyPath, value: str | int | float) -> Adjustment:
+    return Adjustment(f"'{path[-1]}: {value}'", path, value)
 
 
-def holds(group: Group) -> bool:
+def holds(group: Deployment) -> bool:
     """Whether the model fits, with room to spare."""
     fit = group.assess()
     return fit is not None and fit.has_margin

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.fit.alternatives import Group, holds
+from generator.fit.alternatives import Deployment, holds
 from generator.fit.assessment import TIGHT
 from generator.models.architecture import shape
 from generator.records import replace
@@ -31,7 +31,7 @@ def found(
     gives each its part at startup. If nothing fits, the result is the minimum, so that a rule can
     report it.
     """
-    group = Group(tuple(nodes), model, engine)
+    group = Deployment(tuple(nodes), model, engine)
     if "context_length" in model.automatic:
         longest = _longest(group)
         group = replace(group, model=replace(group.model, context_length=longest))
@@ -40,13 +40,13 @@ def found(
     return group.model
 
 
-def _longest(group: Group) -> int | None:
+def _longest(group: Deployment) -> int | None:
     """The longest context that the model has ample room for, up to its own maximum."""
     known = shape(group.model)
     if known is None or not known.max_context:
         return None
 
-    def at(context: int) -> Group:
+    def at(context: int) -> Deployment:
         return replace(group, model=replace(group.model, context_length=context))
 
     least = min(_LEAST_CONTEXT, known.max_context)
@@ -59,7 +59,7 @@ def _longest(group: Group) -> int | None:
     return max(least, steps * _STEP)
 
 
-def _most(group: Group) -> int | None:
+def _most(group: Deployment) -> int | None:
     """How many sequences of full length fit, up to the engine's own limit."""
 
     def has_room(count: int) -> bool:

@@ -28,7 +28,7 @@ _OFF = (None, False, "", "0", "false", "False", "None", 0)
 
 
 @record
-class Row:
+class BesideRow:
     """A row of the table."""
 
     engine: str
@@ -67,9 +67,9 @@ class Beside:
 
 
 @cache
-def table() -> tuple[Row, ...]:
+def table() -> tuple[BesideRow, ...]:
     """All rows."""
-    return tuple(Row(*row) for row in rows("memory"))
+    return tuple(BesideRow(*row) for row in rows("memory"))
 
 
 def beside(model: DeclaredModel, engine: DeclaredEngine) -> tuple[Beside, ...]:
@@ -105,7 +105,7 @@ def _beside(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Beside]:
                 )
 
 
-def _amount(row: Row, size: float, engine: DeclaredEngine) -> float:
+def _amount(row: BesideRow, size: float, engine: DeclaredEngine) -> float:
     amount = size * _UNITS.get(row.unit, 1)
     if row.per == "replica":
         return amount / (engine.parallel.tensor * engine.parallel.pipeline)

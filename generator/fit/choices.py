@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from generator import catalogs
 from generator.catalogs import Checkpoint
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.fit.alternatives import Group, holding
+from generator.fit.alternatives import Deployment, holding
 from generator.fit.assessment import Fit
 from generator.models.architecture import known_checkpoint, shape, tensor_sizes
 from generator.records import record, replace
@@ -25,7 +25,7 @@ class Fitting:
 
 
 @record
-class Choice:
+class Candidate:
     """A checkpoint, and how it fits on the nodes that hold it; None if none of them do.
 
     `unknown` means that too little is known of it.
@@ -55,7 +55,7 @@ class Choice:
         return tuple(f"{use}: {name}" for use, name in named.items() if name)
 
 
-def choices(word: str = "") -> Iterator[Choice]:
+def choices(word: str = "") -> Iterator[Candidate]:
     """Each checkpoint that matches a word, and the fewest nodes that hold it.
 
     One sequence has room for the usual context, or for the model's whole context.
@@ -64,13 +64,13 @@ def choices(word: str = "") -> Iterator[Choice]:
         group = _usual(known)
         held = (holding(group, count) for count in COUNTS)
         if found := next(filter(None, held), None):
-            yield Choice(known, found)
+            yield Candidate(known, found)
         else:
             fit = group.assess()
-            yield Choice(known, None, unknown=fit is None or fit.state == "unknown")
+            yield Candidate(known, None, unknown=fit is None or fit.state == "unknown")
 
 
-def fitting(own: Group, word: str = "") -> Iterator[Fitting]:
+def fitting(own: Deployment, word: str = "") -> Iterator[Fitting]:
     """The checkpoints of which a site's nodes hold all sequences that it asks for.
 
     With the site's split, or with another one if the model can't be split so or doesn't fit so.
@@ -87,12 +87,12 @@ def fitting(own: Group, word: str = "") -> Iterator[Fitting]:
             yield Fitting(known, fit)
 
 
-def _can_split(group: Group) -> bool:
+def _can_split(group: Deployment) -> bool:
     known, sizes = shape(group.model), group.engine.parallel
     return known is not None and sizes.tensor in tensor_sizes(known, sizes.tensor)
 
 
-def siblings(own: Group) -> Iterator[Fitting]:
+def siblings(own: Deployment) -> Iterator[Fitting]:
     """Other checkpoints of a site's model, with its own split."""
     known = known_checkpoint(own.model)
     for other in catalogs.siblings(known) if known else ():
@@ -109,7 +109,7 @@ def _named(word: str) -> Iterator[Checkpoint]:
             yield known
 
 
-def _usual(known: Checkpoint) -> Group:
+def _usual(known: Checkpoint) -> Deployment:
     """A site with only a model and an engine."""
     name, start = next((name, t.start) for name, t in ENGINE_TRAITS.items() if t.start)
     context = min(known.max_context or CONTEXT_LENGTH, CONTEXT_LENGTH)
@@ -118,4 +118,4 @@ def _usual(known: Checkpoint) -> Group:
         "model": {"name": known.name, "context_length": context},
         "engine": {"name": name, "version": start.version, "image": start.image},
     }
-    return Group(*serving(data))
+    return Deployment(*serving(data))

@@ -3,13 +3,13 @@
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
 
-from generator.fit.alternatives import Group, holds
+from generator.fit.alternatives import Deployment, holds
 from generator.records import replace
 
 _HUNDREDTHS = range(1, 86)
 
 
-def least_share(group: Group) -> float | None:
+def least_share(group: Deployment) -> float | None:
     """The smallest `memory_utilization` that holds the model with room to spare, if any does."""
 
     def is_enough(hundredths: int) -> bool:
@@ -19,7 +19,7 @@ def least_share(group: Group) -> float | None:
     return _HUNDREDTHS[place] / 100 if place < len(_HUNDREDTHS) else None
 
 
-def sharing(group: Group, share: float) -> Group:
+def sharing(group: Deployment, share: float) -> Deployment:
     """The group with another share."""
     return replace(group, engine=replace(group.engine, memory_utilization=share))
 

@@ -56,7 +56,7 @@ class Pages:
 
 
 @record
-class Group:
+class LayerGroup:
     """Layers that share a block table; `count` groups are alike."""
 
     count: int
@@ -72,7 +72,7 @@ class Pool:
     """One pool of blocks of `block_bytes` each, which all groups share."""
 
     block_bytes: int
-    groups: tuple[Group, ...]
+    groups: tuple[LayerGroup, ...]
 
     def blocks(self, tokens: int, under_way: int) -> int:
         """The blocks of one sequence of this many tokens."""
@@ -92,7 +92,7 @@ def pool(kinds: Sequence[Pages], packed: bool, tuples: bool = False) -> Pool:
     """
     kept = tuple(pages for pages in kinds if pages.all_layers)
     if len(kept) <= 1 or _is_one_type(kept):
-        return Pool(sum(p.layers * p.page for p in kept), (Group(1, kept),) if kept else ())
+        return Pool(sum(p.layers * p.page for p in kept), (LayerGroup(1, kept),) if kept else ())
     if packed:
         return _tuples(kept) if tuples else _packed(kept)
     return _uniform(_unified(kept))
@@ -130,7 +130,7 @@ def _uniform(kinds: Sequence[Pages]) -> Pool:
     """
     counts = [pages.all_layers for pages in kinds]
     size = max(counts) if max(counts) < min(counts) * _PADDED_UP_TO else min(counts)
-    groups = tuple(Group(ceil(pages.all_layers / size), (pages,)) for pages in kinds)
+    groups = tuple(LayerGroup(ceil(pages.all_layers / size), (pages,)) for pages in kinds)
     most = max(ceil(pages.layers / ceil(pages.all_layers / size)) for pages in kinds)
     return Pool(most * kinds[0].page, groups)
 
@@ -164,7 +164,7 @@ def _packed(kinds: Sequence[Pages]) -> Pool:
         count = parts(bucket)
         if splits(bucket):
             count = max(count, ceil(_layers(bucket) / max(1, anchor // bucket[0].page)))
-        groups.append(Group(count, tuple(bucket)))
+        groups.append(LayerGroup(count, tuple(bucket)))
         sizes.append(sum(ceil(pages.layers / count) * pages.page for pages in bucket))
     return Pool(max(sizes), tuple(groups))
 
@@ -179,7 +179,7 @@ def _tuples(kinds: Sequence[Pages]) -> Pool:
     most = [_most_layers(bucket) for bucket in buckets]
     repeats = _least_padding(most, most[0])
     groups = tuple(
-        Group(ceil(count / repeats), tuple(bucket))
+        LayerGroup(ceil(count / repeats), tuple(bucket))
         for count, bucket in zip(most, buckets, strict=True)
     )
     size = sum({pages.page for pages in buckets[0]})

@@ -66,7 +66,7 @@ _COLORS = (34, 35, 32, 36, 96, 90, 33)
 
 
 @record
-class Page:
+class MemoryPage:
     """A fit for the runbook of a site."""
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
@@ -76,11 +76,11 @@ class Page:
     sentences: Sequence[str]
 
 
-def page(fit: Fit | None) -> Page:
+def page(fit: Fit | None) -> MemoryPage:
     """The runbook's page about memory; None stands for a model of which nothing is known."""
     if fit is None:
-        return Page((*_PAGE_HEAD, _LAST), (), (UNKNOWN,))
-    return Page(head(fit, _PAGE_HEAD), rows(fit), verdict(fit))
+        return MemoryPage((*_PAGE_HEAD, _LAST), (), (UNKNOWN,))
+    return MemoryPage(head(fit, _PAGE_HEAD), rows(fit), verdict(fit))
 
 
 def rows(fit: Fit) -> list[Row]:

@@ -11,7 +11,7 @@ _HEAD = ("NODE", "ENGINES IN THE ORDER OF THEIR START", "TOGETHER", "SYSTEM")
 
 
 @record
-class Part:
+class GroupFit:
     """A group and how its model fits; groups that take turns have the same slot."""
 
     group: str
@@ -39,7 +39,7 @@ class SharedNode:
     system_gib: float
 
 
-def shared_nodes(parts: Sequence[Part]) -> list[SharedNode]:
+def shared_nodes(parts: Sequence[GroupFit]) -> list[SharedNode]:
     """The nodes that several engines share at the same time."""
     known = {node.name: node for part in parts for node in part.nodes}
     found = []
@@ -53,7 +53,7 @@ def shared_nodes(parts: Sequence[Part]) -> list[SharedNode]:
     return found
 
 
-def _largest(parts: Iterable[Part], node: DeclaredNode) -> Iterable[HeldBy]:
+def _largest(parts: Iterable[GroupFit], node: DeclaredNode) -> Iterable[HeldBy]:
     """The engine of each slot that holds the most."""
     slots: dict[str, HeldBy] = {}
     for part in parts:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 
-from generator.activation import Activation, Effect
+from generator.activation import Activation, Scope
 from generator.bundle.tree import File, Tree
 from generator.operation.meaning import UNKNOWN
 from generator.operation.state import (
@@ -44,7 +44,7 @@ _SCRIPT = re.compile(r"^Exec\w+=\S*?/(opt/sparkgen/[\w.-]+)", re.MULTILINE)
 _FACT_OF_SCRIPT = re.compile(r"\bfact ([A-Z_]+)|s/\^([A-Z_]+)=//p")
 _OF_JOB = re.compile(r"^(image|venv|needed)=\(?([^)\n]*)", re.MULTILINE)
 _STOP = re.compile(r"^TimeoutStopSec=(\d+)$", re.MULTILINE)
-_LOGINS = Activation("", Effect.FILES, step="/opt/sparkgen/ssh-keys.sh")
+_LOGINS = Activation("", Scope.FILES, step="/opt/sparkgen/ssh-keys.sh")
 # What has an engine's command; before 0.3, container.sh had it too.
 _COMMANDS = ("compose.yaml", "engine.sh", "container.sh", "serve.sbatch")
 _NAMES = ("--served-model-name", "--served_model_name", "--alias")
@@ -198,7 +198,7 @@ def _is_own(path: str, group: str) -> bool:
 
 
 def _is_read(file: File) -> bool:
-    return file.activation.effect is Effect.RESTART
+    return file.activation.effect is Scope.RESTART
 
 
 def _needs(known: Facts, members: str) -> Iterator[Need]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from generator.activation import Effect
+from generator.activation import Scope
 from generator.bundle.committed import Committed
 from generator.bundle.escaping import sh
 from generator.bundle.tree import Tree
@@ -230,8 +230,8 @@ def _nodes(change: Change, by_node: Mapping[str, Sequence[FileChange]]) -> Itera
             state = "renamed"
         is_idle = name not in {*stopped, *started}
         effects = (file.activation.effect for file in files)
-        known = (Effect.FILES if e is Effect.RESTART and is_idle else e for e in effects)
-        least = Effect.RESTART if name in alone else Effect.NOTHING
+        known = (Scope.FILES if e is Scope.RESTART and is_idle else e for e in effects)
+        least = Scope.RESTART if name in alone else Scope.NOTHING
         yield NodeReview(
             *(name, was, state, max([least, *known]), tuple(files)),
             stops=name in stopped,

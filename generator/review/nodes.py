@@ -2,17 +2,17 @@
 
 from typing import Literal
 
-from generator.activation import Effect
+from generator.activation import Scope
 from generator.records import record
 from generator.review.changes import FileChange
 
 State = Literal["new", "changed", "unchanged", "renamed", "removed"]
 
 _TITLES = {
-    Effect.NOTHING: "nothing",
-    Effect.FILES: "files only, nothing restarts",
-    Effect.RELOAD: "systemctl daemon-reload only",
-    Effect.SERVICE: "restart of a service beside the engine",
+    Scope.NOTHING: "nothing",
+    Scope.FILES: "files only, nothing restarts",
+    Scope.RELOAD: "systemctl daemon-reload only",
+    Scope.SERVICE: "restart of a service beside the engine",
 }
 _SERVICES = {
     frozenset({"added"}): "a service beside the engine starts",
@@ -37,7 +37,7 @@ class NodeReview:
     name: str
     was: str
     state: State
-    effect: Effect
+    effect: Scope
     files: tuple[FileChange, ...]
     stops: bool = False
     starts: bool = False
@@ -46,9 +46,9 @@ class NodeReview:
     @property
     def _services(self) -> frozenset[str]:
         """The kinds of change to services' files, if nothing else matters."""
-        if self.effect is not Effect.SERVICE:
+        if self.effect is not Scope.SERVICE:
             return frozenset()
-        own = (file for file in self.files if file.activation.effect is Effect.SERVICE)
+        own = (file for file in self.files if file.activation.effect is Scope.SERVICE)
         return frozenset(file.kind for file in own)
 
     @property
@@ -64,10 +64,10 @@ class NodeReview:
     @property
     def _done(self) -> str:
         engine = _ENGINE.get((self.stops, self.starts), "")
-        if self.effect is Effect.LINKS or self.is_unplugged:
-            links = _LINKS if self.effect is Effect.LINKS else _UNPLUGGED
+        if self.effect is Scope.LINKS or self.is_unplugged:
+            links = _LINKS if self.effect is Scope.LINKS else _UNPLUGGED
             return f"{links}, {engine}" if engine else links
         if engine:
-            is_with_others = self.stops and self.starts and self.effect is not Effect.RESTART
+            is_with_others = self.stops and self.starts and self.effect is not Scope.RESTART
             return f"{engine}{', with the other ranks' if is_with_others else ''}"
         return _SERVICES.get(self._services, _TITLES[self.effect])

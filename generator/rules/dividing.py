@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath, Proposal, Replace, listed
-from generator.fit.alternatives import Group
+from generator.fit.alternatives import Deployment
 from generator.fit.assessment import held_share
 from generator.fit.division import divided, least_share, sharing
 from generator.records import record
@@ -122,7 +122,7 @@ def _members(shared: SharedMemory, nodes: Nodes, document: Document) -> Iterator
         model, engine = declared.model, declared.engine
         if model is None or engine is None:
             continue
-        group = Group(tuple(by_name[name] for name in declared.nodes), model, engine)
+        group = Deployment(tuple(by_name[name] for name in declared.nodes), model, engine)
         share = least_share(group)
         if share is None:
             continue

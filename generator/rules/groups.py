@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Related, Severity, listed, removal, replacements
 from generator.fabric.addressing import Fabric
-from generator.fabric.groups import Group, gap, groups
+from generator.fabric.groups import Communicator, gap, groups
 from generator.fabric.nccl import connections
 from generator.fabric.topologies import TOPOLOGIES
 from generator.fabric.topologies.kind import Pair
@@ -30,7 +30,7 @@ def _has_strangers(nodes: Nodes, fabric: Fabric, topology: Topology) -> bool:
     return connections(fabric, topology.halves).have_strangers
 
 
-def _all_groups(engine: DeclaredEngine, model: DeclaredModel) -> list[Group]:
+def _all_groups(engine: DeclaredEngine, model: DeclaredModel) -> list[Communicator]:
     """The groups that the engine creates for its parallel sizes."""
     known = shape(model)
     has_experts = known is None or known.experts != 0
@@ -39,8 +39,8 @@ def _all_groups(engine: DeclaredEngine, model: DeclaredModel) -> list[Group]:
 
 
 def _broken(
-    names: Sequence[str], found: Iterable[Group], joined: Sequence[Pair]
-) -> tuple[Group, Pair] | None:
+    names: Sequence[str], found: Iterable[Communicator], joined: Sequence[Pair]
+) -> tuple[Communicator, Pair] | None:
     """The first group that the cables do not join, and two of its members without a cable."""
     for group in found:
         if missing := gap([names[rank] for rank in group.ranks], joined):

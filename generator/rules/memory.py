@@ -12,7 +12,7 @@ from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 
 if TYPE_CHECKING:
-    from generator.fit.alternatives import Change
+    from generator.fit.alternatives import Adjustment
 
 WARNED, REFUSED = 0.85, 0.96
 _UTILIZATION = ("engine", "memory_utilization")
@@ -140,7 +140,7 @@ def fits_newer_releases(
         )
 
 
-def _what_fits(changes: Sequence["Change"]) -> str:
+def _what_fits(changes: Sequence["Adjustment"]) -> str:
     if not changes:
         return "no setting, known checkpoint or split over up to 8 nodes makes it fit well"
     return f"use {listed(change.words for change in changes)}"
@@ -192,7 +192,7 @@ def _apart(need: float, share: float) -> tuple[str, str]:
     return texts
 
 
-def _proposals(changes: Sequence["Change"]) -> tuple[Proposal, ...]:
+def _proposals(changes: Sequence["Adjustment"]) -> tuple[Proposal, ...]:
     """The changes as edits, if all can be edited: adding nodes is up to a person."""
     if not all(change.path for change in changes):
         return ()

@@ -9,7 +9,7 @@ from generator import catalogs
 from generator.bundle.templates import printed
 from generator.catalogs.advice import advised_flags, advised_parsers
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.engines.traits import Start
+from generator.catalogs.engines.traits import NewSiteDefaults
 from generator.diagnostics import listed, weight
 from generator.fabric.topologies import SWITCH, TOPOLOGIES
 from generator.hardware import PORTS, RJ45
@@ -37,7 +37,7 @@ OTHER_POOLS = (IPv4Network("172.28.0.0/16"), IPv4Network("10.200.0.0/16"))
 # The network of example addresses, for nodes whose own are not known.
 EXAMPLES = IPv4Network("10.0.0.0/24")
 # The engines offered for a new site: version and image.
-ENGINES: Mapping[str, Start] = {
+ENGINES: Mapping[str, NewSiteDefaults] = {
     name: traits.start for name, traits in ENGINE_TRAITS.items() if traits.start
 }
 
@@ -91,7 +91,7 @@ def scaffold(request: Request) -> Scaffold:
     return Scaffold(text, reading, plan.schema, tuple(guesses(request, plan)))
 
 
-def _engine(start: Start, nodes: int) -> PlannedEngine:
+def _engine(start: NewSiteDefaults, nodes: int) -> PlannedEngine:
     several = nodes > 1
     return PlannedEngine(
         image=(several and start.ranks_image) or start.image,
@@ -101,7 +101,7 @@ def _engine(start: Start, nodes: int) -> PlannedEngine:
     )
 
 
-def _groups(request: Request, start: Start) -> Iterator[PlannedGroup]:
+def _groups(request: Request, start: NewSiteDefaults) -> Iterator[PlannedGroup]:
     """The groups, with the nodes in their order; groups of the same size are replicas."""
     names = iter(request.discovered)
     first: dict[int, str] = {}

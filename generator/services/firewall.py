@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from generator.activation import NOTHING, Activation, Effect
+from generator.activation import NOTHING, Activation, Scope
 from generator.records import record
 from generator.site import Node, Part, Site
 from generator.site.entry import Entry
@@ -70,7 +70,7 @@ def _values(site: Site, node: Node) -> dict[str, object]:
 _SET = "/opt/sparkgen/firewall.sh, then firewall.sh --confirm in a new session within 120 s"
 _ACTIVATION = Activation(
     "run firewall.sh",
-    Effect.SERVICE,
+    Scope.SERVICE,
     step=_SET,
     first=_SET,
     before="/opt/sparkgen/firewall.sh --remove",

@@ -30,7 +30,7 @@ USUAL_SEQUENCES = 256
 
 
 @record
-class Route:
+class Upstream:
     """An engine behind the proxy, and the names that it serves; `key` is the name of its secret.
 
     It is ready if it answers all paths in `asked`. `most` is how many requests it may have at once,
@@ -61,16 +61,16 @@ class Route:
         return self.url.partition("://")[2]
 
 
-def routes(site: Site, front: str) -> tuple[Route, ...]:
+def routes(site: Site, front: str) -> tuple[Upstream, ...]:
     """A route from the node `front` to each engine, in the order of the groups."""
     gateway = Gateway.of(site)
     return tuple(_route(part, front, gateway) for part in site.parts)
 
 
-def _route(part: Part, front: str, gateway: "Gateway | None") -> Route:
+def _route(part: Part, front: str, gateway: "Gateway | None") -> Upstream:
     api, model = part.engine.api, part.model
     seconds = first_seconds(model.context_length)
-    return Route(
+    return Upstream(
         engine=part.group or part.engine.name,
         # On its own node it is on the loopback address.
         url=api.own_url if part.head.name == front else api.url,

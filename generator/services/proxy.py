@@ -12,7 +12,7 @@ from generator.origin import Origin
 from generator.records import record
 from generator.resources import rows
 from generator.services import WEB_UI
-from generator.services.gateway import Gateway, Route, routes
+from generator.services.gateway import Gateway, Upstream, routes
 from generator.site import Node, Site, Words
 from generator.site.control_plane import LOOPBACK
 from generator.site.entry import Entry, OperatorEntry
@@ -31,7 +31,7 @@ _HERE = on_its_node("proxy")
 
 
 @record
-class Direct:
+class OpenPath:
     """A path that needs no key, and the engine and the URL behind it."""
 
     ORIGIN = Origin(
@@ -57,12 +57,12 @@ def _values(site: Site, node: Node) -> dict[str, object]:
     }
 
 
-def _direct(site: Site, ways: tuple[Route, ...]) -> Iterator[Direct]:
+def _direct(site: Site, ways: tuple[Upstream, ...]) -> Iterator[OpenPath]:
     """Health and metrics of each engine behind the proxy."""
     for way in ways:
         of = f"/{way.engine}" if site.groups else ""
         for path in ("/health", "/metrics"):
-            yield Direct(f"{path}{of}", way.engine, f"{way.scheme}://{way.engine}{path}")
+            yield OpenPath(f"{path}{of}", way.engine, f"{way.scheme}://{way.engine}{path}")
 
 
 def _has_authority(site: Site) -> bool:
@@ -133,7 +133,7 @@ class Proxy(OpenService):
         """The path of what it counts itself."""
         return OWN_METRICS
 
-    def routes(self, site: Site) -> tuple[Route, ...]:
+    def routes(self, site: Site) -> tuple[Upstream, ...]:
         """The engines behind it."""
         return routes(site, self.node)
 

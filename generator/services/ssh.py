@@ -2,7 +2,7 @@
 
 from ipaddress import IPv4Network
 
-from generator.activation import NOTHING, Activation, Effect
+from generator.activation import NOTHING, Activation, Scope
 from generator.records import record
 from generator.site import Node, Site, Words
 from generator.site.entry import Entry, several
@@ -11,7 +11,7 @@ from generator.site.service import Service
 _FAIL2BAN = "systemctl restart fail2ban"
 _RELOAD = Activation(
     "reload sshd; restart fail2ban",
-    Effect.SERVICE,
+    Scope.SERVICE,
     step=_FAIL2BAN,
     first=_FAIL2BAN,
     gone=_FAIL2BAN,

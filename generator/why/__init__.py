@@ -20,7 +20,7 @@ from generator.diagnostics import KeyPath
 from generator.records import record
 from generator.site import Site
 from generator.sitefile.source import Document
-from generator.why.groups import View, view
+from generator.why.groups import GroupView, view
 from generator.why.origins import Origins
 from generator.why.tracing import traced
 
@@ -28,7 +28,7 @@ TEMPLATES = "templates"
 
 
 @record
-class Source:
+class SourceLine:
     """A key of the site file and its line, counted from one; None if the key is not written.
 
     `file` names the base if the key is written there.
@@ -45,7 +45,7 @@ class Value:
 
     name: str
     how: str
-    sources: tuple[Source, ...]
+    sources: tuple[SourceLine, ...]
 
 
 @record
@@ -84,12 +84,12 @@ def why(site: Site, document: Document, bundle: Tree, path: str) -> list[Because
 
 
 def _sources(
-    origins: Origins, seen: View, document: Document, keys: tuple[KeyPath, ...]
-) -> Iterator[Source]:
+    origins: Origins, seen: GroupView, document: Document, keys: tuple[KeyPath, ...]
+) -> Iterator[SourceLine]:
     for key in keys:
         path = seen.place(key)
         span = document.locate(path) if origins.is_written(key) else None
-        yield Source(path, span.line + 1, span.file) if span else Source(path, None)
+        yield SourceLine(path, span.line + 1, span.file) if span else SourceLine(path, None)
 
 
 def _made_by_code(site: Site, path: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:

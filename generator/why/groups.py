@@ -10,7 +10,7 @@ from generator.sitefile.source import value_at
 
 
 @record
-class View:
+class GroupView:
     """The part of a site file that concerns one engine.
 
     `written` is the place of the model and the engine, which is the top if there are no groups;
@@ -32,10 +32,10 @@ class View:
         return path
 
 
-def view(site: Site, part: Site, data: Mapping[str, Any]) -> View:
+def view(site: Site, part: Site, data: Mapping[str, Any]) -> GroupView:
     """The file as a part of the site sees it."""
     if part.serving is None or not part.group:
-        return View(data, (), ())
+        return GroupView(data, (), ())
     ranks = {node.name: node.rank for node in site.nodes}
     nodes = tuple(ranks[node.name] for node in part.nodes)
     written = value_at(data, part.serving.written)
@@ -45,4 +45,4 @@ def view(site: Site, part: Site, data: Mapping[str, Any]) -> View:
         "model": written["model"],
         "engine": written["engine"],
     }
-    return View(seen, part.serving.written, nodes)
+    return GroupView(seen, part.serving.written, nodes)

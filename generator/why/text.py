@@ -6,7 +6,7 @@ from typing import Any
 from generator.diagnostics import path_text, visible
 from generator.sitefile import redaction
 from generator.sitefile.source import Document
-from generator.why import Because, Source
+from generator.why import Because, SourceLine
 
 
 def line(because: Because, document: Document) -> str:
@@ -75,7 +75,7 @@ def _line(because: Because, texts: Mapping[str, Sequence[str]], name: str) -> It
                 yield f"    {file}:{each.line}: {written} ({key})"
 
 
-def _short(source: Source) -> str:
+def _short(source: SourceLine) -> str:
     key = visible(path_text(source.path))
     if not source.line:
         return f"{key} (default)"

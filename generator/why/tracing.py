@@ -59,7 +59,7 @@ class Piece:
 
 
 @record
-class Line:
+class RenderedLine:
     """A rendered line, and the pieces that it consists of."""
 
     text: str
@@ -73,7 +73,7 @@ class Line:
         return tuple({(id(each.owner), each.name): each for each in found}.values())
 
 
-def traced(template: str, values: Mapping[str, Any]) -> list[Line]:
+def traced(template: str, values: Mapping[str, Any]) -> list[RenderedLine]:
     """The lines that a template renders."""
     engine = _engine()
     engine.tracer = _Tracer()
@@ -88,7 +88,7 @@ def _engine() -> "_Tracing":
     return environment(_Tracing, FileSystemLoader(TEMPLATES, encoding="utf-8"))
 
 
-def _lines(printed: str, pieces: Sequence[Piece]) -> Iterator[Line]:
+def _lines(printed: str, pieces: Sequence[Piece]) -> Iterator[RenderedLine]:
     """Lines without their marks. A piece may end a line and continue in the next one."""
     last: Piece | None = None
     for marked in printed.removesuffix("\n").split("\n"):
@@ -99,7 +99,7 @@ def _lines(printed: str, pieces: Sequence[Piece]) -> Iterator[Line]:
             last = pieces[int(number)]
             if text:
                 found.append(last)
-        yield Line(first + "".join(texts), tuple(found or ([last] if last else [])))
+        yield RenderedLine(first + "".join(texts), tuple(found or ([last] if last else [])))
 
 
 class _Tracer:

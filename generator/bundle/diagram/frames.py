@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from generator.bundle.diagram.shapes import Box, Text, fitted
+from generator.bundle.diagram.shapes import Box, Label, fitted
 from generator.origin import Origin
 from generator.records import record
 from generator.site import Node, Part, Site
@@ -13,7 +13,7 @@ _BASELINE = 6
 
 
 @record
-class Span:
+class FrameSpan:
     """Nodes of a group that are next to each other; `level` counts the frames inside this one."""
 
     ORIGIN = Origin("groups", "nodes of a group side by side, generator/bundle/diagram/frames.py")
@@ -31,32 +31,32 @@ class Span:
         return Box(x, y, last.right + rim - x, last.bottom + BADGES + RIM * self.level - y)
 
 
-def spans(site: Site, nodes: Sequence[Node]) -> tuple[Span, ...]:
+def spans(site: Site, nodes: Sequence[Node]) -> tuple[FrameSpan, ...]:
     """The frames of the groups around nodes in this order; frames of one level share no node.
 
     The short ones come first, so that a frame within another is drawn within it.
     """
-    found: list[Span] = []
+    found: list[FrameSpan] = []
     for first, last, name in sorted(_runs(site, nodes), key=lambda run: run[1] - run[0]):
         taken = {span.level for span in found if first <= span.last and span.first <= last}
         level = next(level for level in range(len(taken) + 1) if level not in taken)
-        found.append(Span(name, first, last, level))
+        found.append(FrameSpan(name, first, last, level))
     return tuple(found)
 
 
-def levels(spans: Sequence[Span]) -> int:
+def levels(spans: Sequence[FrameSpan]) -> int:
     """The largest number of nested frames."""
     return max((span.level + 1 for span in spans), default=0)
 
 
-def frames(spans: Sequence[Span], nodes: Sequence[Box]) -> Iterator[tuple[Box, Text]]:
+def frames(spans: Sequence[FrameSpan], nodes: Sequence[Box]) -> Iterator[tuple[Box, Label]]:
     """Each frame and its label, which extends from its first node to the edge of the next frame."""
     boxes = [span.around(nodes) for span in spans]
     edges = sorted(edge for box in boxes for edge in (box.x, box.right))
     for span, box in zip(spans, boxes, strict=True):
         x = nodes[span.first].x
         room = next(edge for edge in edges if edge > x) - RIM - x
-        yield box, Text(fitted(span.label, "small", room), x, box.y + STRIP - _BASELINE, "small")
+        yield box, Label(fitted(span.label, "small", room), x, box.y + STRIP - _BASELINE, "small")
 
 
 def label(parts: Sequence[Part]) -> str:

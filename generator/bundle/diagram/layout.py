@@ -10,15 +10,15 @@ from itertools import pairwise
 from math import ceil
 
 from generator.bundle.diagram import gateway
-from generator.bundle.diagram.frames import RIM, STRIP, Span, frames, label, levels, spans
+from generator.bundle.diagram.frames import RIM, STRIP, FrameSpan, frames, label, levels, spans
 from generator.bundle.diagram.shapes import (
     LIGHT,
     Badge,
     Box,
     Drawing,
+    Label,
     Line,
     Socket,
-    Text,
     fitted,
     width_of,
 )
@@ -108,18 +108,18 @@ class _Picture:
         self.sockets: list[Socket] = []
         self.lines: list[Line] = []
         self.badges: list[Badge] = []
-        self.texts: list[Text] = []
+        self.texts: list[Label] = []
         # The labels of groups that do not fit on their frames.
         self.cut: list[str] = []
 
     def finished(self, width: int, height: int) -> Drawing:
         title = f"{self.site.name}: how it is cabled"
         legend = [
-            Text(line, _MARGIN, height - _FOOT + _TEXT * (index + 1), "small")
+            Label(line, _MARGIN, height - _FOOT + _TEXT * (index + 1), "small")
             for index, line in enumerate((*gateway.lines(self.site), *dict.fromkeys(self.cut)))
         ]
         height += _TEXT * len(legend)
-        note = Text(_NOTE, _MARGIN, height - 16, "small", muted=True)
+        note = Label(_NOTE, _MARGIN, height - 16, "small", muted=True)
         width = max(width, *(text.box.right + _MARGIN for text in (*legend, note)))
         room = width - 2 * _MARGIN
         return Drawing(
@@ -133,7 +133,7 @@ class _Picture:
             lines=tuple(self.lines),
             badges=tuple(self.badges),
             texts=(
-                Text(fitted(title, "title", room), _MARGIN, 34, "title"),
+                Label(fitted(title, "title", room), _MARGIN, 34, "title"),
                 *self.texts,
                 *legend,
                 note,
@@ -150,8 +150,8 @@ class _Picture:
         about = ", ".join(details)
         self.frames.append(box)
         self.texts += [
-            Text(fitted(node.name, "name", room), x + 14, y + 22, "name"),
-            Text(fitted(about, "small", room), x + 14, y + 40, "small", muted=True),
+            Label(fitted(node.name, "name", room), x + 14, y + 22, "name"),
+            Label(fitted(about, "small", room), x + 14, y + 40, "small", muted=True),
         ]
         self._socket("RJ45", Box(x + _RJ45.x, y + _RJ45.y, _RJ45.width, _RJ45.height), None)
         for port in PORTS:
@@ -159,7 +159,7 @@ class _Picture:
             self._socket(f"p{port}", place, self.colors.get(Port(node.name, port)))
         return box
 
-    def frame(self, spans: Sequence[Span], nodes: Sequence[Box]) -> None:
+    def frame(self, spans: Sequence[FrameSpan], nodes: Sequence[Box]) -> None:
         """Draw the frames of the groups in one row or column."""
         for span, (box, text) in zip(spans, frames(spans, nodes), strict=True):
             self.groups.append(box)
@@ -169,18 +169,18 @@ class _Picture:
 
     def badge(self, cable: Cable, x: int, top: int) -> None:
         box = Box(x - 13, top + 5, 26, 18)
-        text = Text(str(cable.number), x, top + 18, "badge", "middle")
+        text = Label(str(cable.number), x, top + 18, "badge", "middle")
         self.badges.append(Badge(box, text, _color(cable.number)))
 
     def label(self, cable: Cable, center: int, y: int, room: int) -> None:
         """Write a cable's properties above its line, and its subnets below."""
         for text, baseline in ((cable_text(cable), y - _ABOVE), (subnets(cable), y + _BELOW)):
             shown = fitted(text, "small", room)
-            self.texts.append(Text(shown, center, baseline, "small", "middle", baseline > y))
+            self.texts.append(Label(shown, center, baseline, "small", "middle", baseline > y))
 
     def _socket(self, name: str, box: Box, color: int | None) -> None:
         self.sockets.append(Socket(box, color))
-        self.texts.append(Text(name, box.center, box.y + 18, "port", "middle", color is None))
+        self.texts.append(Label(name, box.center, box.y + 18, "port", "middle", color is None))
 
 
 def _description(site: Site) -> str:
@@ -322,7 +322,7 @@ class _Switch(_Picture):
         switch = Box(left + _NODE[0] + self.zone, _HEAD, self.width, height)
         self.frames.append(switch)
         title = fitted(", ".join(self.site.switches), "name", self.width - 28)
-        self.texts.append(Text(title, switch.center, _HEAD + 22, "name", "middle"))
+        self.texts.append(Label(title, switch.center, _HEAD + 22, "name", "middle"))
         for x, nodes, groups in zip(
             (left, switch.right + self.zone), self.columns, self.spans, strict=True
         ):
@@ -363,4 +363,4 @@ class _Switch(_Picture):
         room = self.width // 2 - width - 14
         shown = fitted(self._port_name(cable), "port", room, at_start=True)
         x = place.right + 6 if on_left else place.x - 6
-        self.texts.append(Text(shown, x, y + 4, "port", "start" if on_left else "end"))
+        self.texts.append(Label(shown, x, y + 4, "port", "start" if on_left else "end"))

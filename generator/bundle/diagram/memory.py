@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from generator.bundle.diagram.shapes import Text
+from generator.bundle.diagram.shapes import Label
 from generator.fit.assessment import Fit, NodeMemory
 from generator.fit.table import UNSURE, alike, legend, parts_of
 from generator.origin import Origin
@@ -24,7 +24,7 @@ _DRAWN = Origin("model engine nodes", "drawn from what each rank holds, generato
 
 
 @record
-class Part:
+class BarSegment:
     """A part of a bar, in pixels; `fill` is the class of its colour, or of its hatching."""
 
     ORIGIN = _DRAWN
@@ -49,9 +49,9 @@ class MemoryPicture:
     bar: int
     title: str
     description: str
-    parts: tuple[Part, ...]
+    parts: tuple[BarSegment, ...]
     edges: tuple[tuple[int, int], ...]
-    texts: tuple[Text, ...]
+    texts: tuple[Label, ...]
     unsure: int = UNSURE - 1
 
 
@@ -60,28 +60,28 @@ def picture(name: str, fit: Fit) -> MemoryPicture:
     rows = alike(fit.nodes)
     largest = max(max(sum(parts_of(node)), node.visible_gib) for node, _ in rows)
     title = f"{name}: what each node's memory holds, in GiB"
-    texts = [Text(title, _MARGIN, _MARGIN + 12, "title")]
-    parts: list[Part] = []
+    texts = [Label(title, _MARGIN, _MARGIN + 12, "title")]
+    parts: list[BarSegment] = []
     edges = []
     for row, (node, names) in enumerate(rows):
         y = _HEAD + row * _ROW
         base = y + _BAR - 7
-        texts.append(Text(_names(names), _MARGIN, base, "name"))
+        texts.append(Label(_names(names), _MARGIN, base, "name"))
         drawn = list(_parts(node, y, largest))
         parts += [part for part, _ in drawn]
         texts += [
-            Text(f"{size:.1f}", part.x + part.width // 2, base, "badge", "middle")
+            Label(f"{size:.1f}", part.x + part.width // 2, base, "badge", "middle")
             for part, size in drawn
             if part.width >= _LABELLED
         ]
         edge = _MARGIN + _NAMES + round(node.visible_gib / largest * _SCALE)
         edges.append((edge, y))
-        texts.append(Text(f"{node.visible_gib:.1f}", edge + 8, base, "small"))
+        texts.append(Label(f"{node.visible_gib:.1f}", edge + 8, base, "small"))
     y = _HEAD + len(rows) * _ROW + 8
     x = _MARGIN
     for kind, word in enumerate(legend(fit.nodes)):
-        parts.append(Part(x, y, 14, _fill(kind)))
-        texts.append(Text(word, x + 20, y + 17, "small"))
+        parts.append(BarSegment(x, y, 14, _fill(kind)))
+        texts.append(Label(word, x + 20, y + 17, "small"))
         x += 30 + round(6.7 * len(word))
     description = "; ".join(_summary(node, names) for node, names in rows)
     height = y + _BAR + _MARGIN
@@ -90,14 +90,14 @@ def picture(name: str, fit: Fit) -> MemoryPicture:
     )
 
 
-def _parts(node: NodeMemory, y: int, largest: float) -> Iterator[tuple[Part, float]]:
+def _parts(node: NodeMemory, y: int, largest: float) -> Iterator[tuple[BarSegment, float]]:
     end = 0.0
     for kind, size in enumerate(parts_of(node)):
         start = round(end / largest * _SCALE)
         end += size
         width = round(end / largest * _SCALE) - start
         if width:
-            yield Part(_MARGIN + _NAMES + start, y, width, _fill(kind)), size
+            yield BarSegment(_MARGIN + _NAMES + start, y, width, _fill(kind)), size
 
 
 def _fill(kind: int) -> str:

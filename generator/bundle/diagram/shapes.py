@@ -72,7 +72,7 @@ class Box:
 
 
 @record
-class Text:
+class Label:
     """One line of text at a point of its baseline."""
 
     ORIGIN = _DRAWN
@@ -134,7 +134,7 @@ class Badge:
     ORIGIN = _DRAWN
 
     box: Box
-    text: Text
+    text: Label
     color: int
 
 
@@ -153,7 +153,7 @@ class Drawing:
     sockets: tuple[Socket, ...]
     lines: tuple[Line, ...]
     badges: tuple[Badge, ...]
-    texts: tuple[Text, ...]
+    texts: tuple[Label, ...]
 
 
 def width_of(text: str, style: Style) -> int:

@@ -25,7 +25,7 @@ class BatchDefaults:
 
 
 @record
-class Start:
+class NewSiteDefaults:
     """The version and image that a new site file starts with.
 
     `launcher` and `ranks_image` are for several nodes, if they differ there; `is_made` means that
@@ -116,7 +116,7 @@ class Method:
 
 
 @record
-class Program:
+class ServeCommand:
     """The beginning of a command that serves: a word, and the following one, if it needs one."""
 
     word: str
@@ -155,7 +155,7 @@ class Commands:
     Sources: the engines' own documentation, and the Compose files and scripts that people publish.
     """
 
-    programs: tuple[Program, ...] = ()
+    programs: tuple[ServeCommand, ...] = ()
     workers: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
     package: str = ""
@@ -319,7 +319,7 @@ class EngineTraits:
     window_cells: int = 1
     wide_states: bool = False
     tile: tuple[int, int] = (1, 1)
-    start: Start | None = None
+    start: NewSiteDefaults | None = None
     draft_methods: Mapping[str, Method] = MappingProxyType({})
     mtp_ending: str = ""
     drafts_prefix: str = ""

@@ -12,7 +12,7 @@ from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import is_between, is_covered
-from generator.catalogs.flags import Found
+from generator.catalogs.flags import ResolvedFlag
 from generator.catalogs.replacements import replacement
 from generator.diagnostics import KeyPath, Related, replacements
 from generator.records import record
@@ -124,7 +124,7 @@ def _flags(engine: DeclaredEngine, known: Parser) -> Iterator[Verdict]:
             first.setdefault(part, name)
 
 
-def _parts(found: Found, value: Any) -> Iterator[tuple[str, ...]]:
+def _parts(found: ResolvedFlag, value: Any) -> Iterator[tuple[str, ...]]:
     """What an entry gives a value: a flag, and each key of its JSON."""
     if found.key:
         yield from _keys(value, (found.flag.name, *found.key.split(".")))

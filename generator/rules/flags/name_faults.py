@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.flags import Found
+from generator.catalogs.flags import ResolvedFlag
 from generator.catalogs.replacements import Replacement, replacement
 from generator.catalogs.versions import version
 from generator.diagnostics import (
@@ -98,14 +98,14 @@ def _at(document: Document, path: KeyPath) -> Any:
     return found
 
 
-def short(name: str, found: Found) -> Verdict:
+def short(name: str, found: ResolvedFlag) -> Verdict:
     """The name is a short one, which has a single dash on a command line."""
     message = f"'{name}' is short for '{found.flag.name}'"
     proposals = renamings(_path(name), [found.flag.name])
     return "SG634", _fault(name, message, f"write '{found.flag.name}'", proposals)
 
 
-def deprecated(name: str, found: Found, parser: Parser) -> Verdict:
+def deprecated(name: str, found: ResolvedFlag, parser: Parser) -> Verdict:
     """The flag still exists, but will not for long."""
     known = replacement(parser.engine, found.flag.names[0])
     reason = found.flag.deprecated or "the engine will drop it"

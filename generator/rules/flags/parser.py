@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, catalogs, versions
-from generator.catalogs.flags import FlagCatalog, Found
+from generator.catalogs.flags import FlagCatalog, ResolvedFlag
 from generator.engines import ENGINES, handed_on
 from generator.records import record
 
@@ -69,6 +69,6 @@ def _canonical(owned: Mapping[str, str], known: FlagCatalog) -> Mapping[str, str
     """The full names of the flags; a flag that this version lacks keeps its name, with dashes."""
     names: dict[str, str] = {}
     for name, key in owned.items():
-        found: Found | None = known.find(name)
+        found: ResolvedFlag | None = known.find(name)
         names[found.flag.name if found else name.replace("_", "-")] = key
     return names

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from generator.catalogs.flags import ANY, Flag, Found
+from generator.catalogs.flags import ANY, Flag, ResolvedFlag
 from generator.catalogs.replacements import replacement
 from generator.diagnostics import (
     KeyPath,
@@ -43,7 +43,7 @@ _SHOWN = {"int": "NUMBER", "float": "NUMBER", "json": "{KEY: VALUE}"}
 
 
 def value_fault(
-    name: str, value: Argument, found: Found, parser: Parser, is_any_choice: bool = False
+    name: str, value: Argument, found: ResolvedFlag, parser: Parser, is_any_choice: bool = False
 ) -> Verdict | None:
     """The first fault of an entry of `engine.args`, or None.
 
@@ -68,7 +68,7 @@ def _argument(text: str) -> str | bool:
 
 
 def _faults(
-    name: str, value: Argument, path: KeyPath, found: Found, parser: Parser
+    name: str, value: Argument, path: KeyPath, found: ResolvedFlag, parser: Parser
 ) -> Iterator[Verdict]:
     flag = found.flag
     if found.key:
@@ -87,7 +87,7 @@ def _faults(
             yield from choice_faults(flag, items, parser)
 
 
-def _switch(name: str, value: Argument, path: KeyPath, found: Found) -> Iterator[Verdict]:
+def _switch(name: str, value: Argument, path: KeyPath, found: ResolvedFlag) -> Iterator[Verdict]:
     """True or false only, and false only if the engine has a negation of the flag."""
     plain = found.flag.name
     if value is False and found.is_off:

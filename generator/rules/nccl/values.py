@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from generator.catalogs.nccl import Values, is_ours, parameter, values
+from generator.catalogs.nccl import AllowedValues, is_ours, parameter, values
 from generator.diagnostics import (
     Data,
     Related,
@@ -91,7 +91,7 @@ def _raw_fault(name: str, value: str) -> ValueFault | None:
     return None
 
 
-def _integer_fault(name: str, value: str, taken: Values | None) -> ValueFault | None:
+def _integer_fault(name: str, value: str, taken: AllowedValues | None) -> ValueFault | None:
     wanted = (
         f"write a number from {taken.least} to {taken.most}" if taken else "write a whole number"
     )
@@ -131,7 +131,7 @@ def _meant_number(value: str) -> str:
     return str(int(size[1]) * _SIZES[size[2]]) if size else ""
 
 
-def _words_fault(name: str, value: str, taken: Values) -> ValueFault | None:
+def _words_fault(name: str, value: str, taken: AllowedValues) -> ValueFault | None:
     known = {word.upper(): word for word in taken.words}
     words = re.split(r"[\^,;:]+", value) if taken.is_list else [value]
     functions = _FUNCTIONS.split() if taken.is_list else []

@@ -25,7 +25,7 @@ _SWITCHES = frozenset(("true", "false", "1", "0", "yes", "no", "on", "off", "y",
 _UNREAD = (0, 34)
 
 
-class Setting(NamedTuple):
+class SettingType(NamedTuple):
     """What a key accepts: a type, empty if not known, and the words of a closed list."""
 
     type: str
@@ -33,10 +33,10 @@ class Setting(NamedTuple):
 
 
 @cache
-def _settings() -> Mapping[str, Setting]:
+def _settings() -> Mapping[str, SettingType]:
     """The settings by flag and keys, as `flag.key`."""
     return {
-        path: Setting(kind, tuple(words.split())) for path, kind, words in rows("vllm-settings")
+        path: SettingType(kind, tuple(words.split())) for path, kind, words in rows("vllm-settings")
     }
 
 
@@ -71,7 +71,7 @@ def _keys(path: str) -> list[str]:
     return [each.rpartition(".")[2] for each in _settings() if each.rpartition(".")[0] == path]
 
 
-def _is_wrong(known: Setting, value: Any) -> bool:
+def _is_wrong(known: SettingType, value: Any) -> bool:
     if known.words:
         # Some may be spelled in several ways, which the classes normalize.
         return _folded(value) not in {_folded(word) for word in known.words}
