@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -244,27 +244,45 @@ def _bundles() -> Iterator[Bundle]:
 
 BUNDLES = tuple(_bundles())
 BY_NAME = {bundle.name: bundle for bundle in BUNDLES}
-# The nodes of sites with a single engine, and of sites with groups.
-NODES, IN_GROUPS = (
-    tuple(
-        NodeFolder(bundle, name)
-        for bundle in BUNDLES
-        if bundle.site.parts and bool(bundle.site.groups) is has_groups
-        for name in sorted(node.name for node in bundle.site.nodes)
-        if bundle.site.parts_of(name)
-    )
-    for has_groups in (False, True)
-)
-# The nodes on which no engine runs.
-IDLE = tuple(
-    NodeFolder(bundle, node.name)
-    for bundle in BUNDLES
-    for node in bundle.site.nodes
-    if not bundle.site.parts_of(node.name)
-)
+# The nodes of sites with a single engine, of sites with groups, and those on which no engine runs.
+NODES: tuple[NodeFolder, ...]
+IN_GROUPS: tuple[NodeFolder, ...]
+IDLE: tuple[NodeFolder, ...]
 # Nodes where Docker rather than Slurm runs the engine.
-COMPOSED = tuple(
-    folder
-    for folder in NODES
-    if folder.member.container.image and not folder.part.engine.is_slurm_job
-)
+COMPOSED: tuple[NodeFolder, ...]
+
+
+def __getattr__(name: str) -> tuple[NodeFolder, ...]:
+    """The nodes of all bundles: deriving these takes longer than most chosen tests."""
+    found = _FOLDERS.get(name)
+    if found is None:
+        raise AttributeError(name)
+    globals()[name] = tuple(found())
+    return tuple(globals()[name])
+
+
+def _serving(has_groups: bool) -> Iterator[NodeFolder]:
+    for bundle in BUNDLES:
+        if bundle.site.parts and bool(bundle.site.groups) is has_groups:
+            names = sorted(node.name for node in bundle.site.nodes)
+            yield from (NodeFolder(bundle, name) for name in names if bundle.site.parts_of(name))
+
+
+def _idle() -> Iterator[NodeFolder]:
+    for bundle in BUNDLES:
+        idle = (node for node in bundle.site.nodes if not bundle.site.parts_of(node.name))
+        yield from (NodeFolder(bundle, node.name) for node in idle)
+
+
+def _composed() -> Iterator[NodeFolder]:
+    for folder in _serving(has_groups=False):
+        if folder.member.container.image and not folder.part.engine.is_slurm_job:
+            yield folder
+
+
+_FOLDERS: Mapping[str, Callable[[], Iterator[NodeFolder]]] = {
+    "NODES": lambda: _serving(has_groups=False),
+    "IN_GROUPS": lambda: _serving(has_groups=True),
+    "IDLE": _idle,
+    "COMPOSED": _composed,
+}
