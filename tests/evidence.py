@@ -158,7 +158,7 @@ def _sequences(figure: Printed) -> float | None:
 
 
 def _pinned(figure: Printed) -> float | None:
-    pinned = figure.start.data["model"].get("kv_cache_memory")
+    pinned = figure.start.data["model"].get("kv_cache_gib")
     return float(pinned) if pinned else None
 
 

@@ -476,7 +476,7 @@ def group_split(data: Data, rng: random.Random) -> None:
     group = rng.choice(data["groups"])
     if len(group["nodes"]) == 2 and "alternatives" not in group:
         first, second = group["nodes"]
-        group.pop("like", None)
+        group.pop("same_as", None)
         group.update(served(1, rng), nodes=[first])
         data["groups"].append({"name": f"{group['name']}b", "nodes": [second], **served(1, rng)})
 

@@ -38,7 +38,7 @@ def sharing(rng: random.Random) -> list[dict[str, Any]]:
             "engine": declared["engine"] | shared,
         }
         if rng.random() < 0.3:
-            group["alternatives"] = [{"name": f"s{index}-turn", "like": f"s{index}"}]
+            group["alternatives"] = [{"name": f"s{index}-turn", "same_as": f"s{index}"}]
         groups.append(group | {"active": f"s{index}"})
     return groups
 
@@ -60,8 +60,8 @@ def random_site(rng: random.Random) -> dict[str, Any]:
         cables = [f"[{name}:p0, rack:{index}]" for index, name in enumerate(chain(*pairs))]
     groups: list[dict[str, Any]] = []
     for index, group in enumerate(members):
-        like = [g for g in groups if "like" not in g and len(g["nodes"]) == len(group)]
-        reference = {"like": rng.choice(like)["name"]} if like and rng.random() < 0.3 else None
+        like = [g for g in groups if "same_as" not in g and len(g["nodes"]) == len(group)]
+        reference = {"same_as": rng.choice(like)["name"]} if like and rng.random() < 0.3 else None
         others = [
             {"name": f"g{index}-{turn}", **served(len(group), rng)}
             for turn in range(rng.choice((0, 0, 1, 2)))

@@ -423,7 +423,7 @@ def _extends(writing: Writing) -> bool:
     return True
 
 
-@way("like")
+@way("same_as")
 def _like(writing: Writing) -> bool:
     """What a group is like, written out."""
     groups = writing.data.get("groups")
@@ -432,10 +432,10 @@ def _like(writing: Writing) -> bool:
     known = {str(each.get("name")): each for each in groups}
     changed = False
     for group in groups:
-        other = known.get(str(group.get("like")))
-        if other is None or "like" in other:
+        other = known.get(str(group.get("same_as")))
+        if other is None or "same_as" in other:
             continue
-        del group["like"]
+        del group["same_as"]
         group.update({key: copied(other[key]) for key in ("model", "engine") if key in other})
         writing.moves = changed = True
     return changed

@@ -141,7 +141,7 @@ def site_of_groups(parts: dict[str, str]) -> str:
         for each in (group, *group.get("alternatives", ()))
     ]
     for group, nodes in turns:
-        if "like" in group:
+        if "same_as" in group:
             continue
         size = len(nodes)
         name = group.get("engine", {}).get("name", "vllm")

@@ -855,7 +855,7 @@ def test_a_source_is_like_a_model_of_the_catalog() -> None:
 def test_cache_of_an_explicit_size_goes_with_the_share(sparkgen: Command, tmp_path: Path) -> None:
     text = (ROOT / "sites/single.yaml").read_text(encoding="utf-8")
     site = tmp_path / "single.yaml"
-    text = text.replace("name: gpt-oss-120b", "name: gpt-oss-120b\n  kv_cache_memory: 12")
+    text = text.replace("name: gpt-oss-120b", "name: gpt-oss-120b\n  kv_cache_gib: 12")
     site.write_text(text, encoding="utf-8")
     assert sparkgen("build", site, cwd=tmp_path).code == 0
     printed = (tmp_path / "out/single/spark/opt/sparkgen/compose.yaml").read_text()

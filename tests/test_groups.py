@@ -115,7 +115,7 @@ nodes: [{name: spark1}, {name: spark2}, {name: spark3}, {name: spark4}]
 groups:
   - {name: a, nodes: [spark1], model: {name: gpt-oss-120b}, engine: FAULTY}
   - {name: b, nodes: [spark2], model: {name: gpt-oss-120b}, engine: FAULTY}
-  - {name: c, nodes: [spark3], like: a}
+  - {name: c, nodes: [spark3], same_as: a}
   - {name: d, nodes: [spark4], model: {name: gpt-oss-120b}, engine: VALID}
 """
 VALID = "{name: vllm, version: 0.33.0, image: 'vllm/vllm-openai:v0.33.0'}"
@@ -366,7 +366,7 @@ def test_what_a_gateway_keeps_moves_with_it() -> None:
 def test_another_group_on_the_same_nodes() -> None:
     small = SWITCH.index("  - name: small")
     rest = SWITCH.index("services:")
-    third = "  - name: chat-c\n    nodes: [spark7, spark8]\n    like: chat\n"
+    third = "  - name: chat-c\n    nodes: [spark7, spark8]\n    same_as: chat\n"
     change = reviewed(SWITCH, SWITCH[:small] + third + SWITCH[rest:])
     assert change.downtime == "small is gone; nobody answers to gpt-oss-20b any more"
     steps = [str(step) for step in change.order]

@@ -246,7 +246,7 @@ def test_memory_beside_the_share_of_an_unknown_model() -> None:
     assert "SG688" in found
 
 
-@pytest.mark.parametrize("key", ["kv_cache_memory: 60", "kv-cache-memory-bytes: 60G"])
+@pytest.mark.parametrize("key", ["kv_cache_gib: 60", "kv-cache-memory-bytes: 60G"])
 def test_a_cache_of_a_given_size_decides_and_not_the_share(tmp_path: Path, key: str) -> None:
     """The share is too small for weights and cache, but the cache has a size of its own."""
     of_model = key.startswith("kv_cache")

@@ -1112,13 +1112,13 @@ def test_groups(case: str) -> None:
     data = yaml.safe_load(adopted.text)
     assert data["topology"]["kind"] == kind
     groups = {group["name"]: group for group in data["groups"]}
-    models = {name: groups[entry.get("like", name)]["model"] for name, entry in groups.items()}
+    models = {name: groups[entry.get("same_as", name)]["model"] for name, entry in groups.items()}
     found = [
         (name, entry["nodes"], models[name].get("name", models[name].get("source")))
         for name, entry in groups.items()
     ]
     assert found == expected
-    assert any("like" in entry for entry in groups.values()) == ("replicas" in case)
+    assert any("same_as" in entry for entry in groups.values()) == ("replicas" in case)
     # Ranks of one engine run from one image in a site file.
     assert [one.item.place.text for one in lost(adopted)] == (
         ["somebody/llama.cpp:own"] if "llama.cpp" in case else []

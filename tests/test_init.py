@@ -494,7 +494,7 @@ def test_groups(
     names = [f"spark{number}" for number in range(1, sum(sizes) + 1)]
     assert [node.name for part in site.groups for node in part.nodes] == names
     assert [len(part.nodes) for part in site.groups] == sizes
-    assert outcome.out.count("    like: chat") == len(sizes) - len({*sizes})
+    assert outcome.out.count("    same_as: chat") == len(sizes) - len({*sizes})
     # A name that several engines serve has one address of its own.
     assert bool(site.address) == (len(sizes) > 1)
 

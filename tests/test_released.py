@@ -9,6 +9,7 @@ changes of that release.
 
 import json
 import lzma
+import re
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from operator import getitem
@@ -26,7 +27,11 @@ from generator import __version__
 from generator.bundle.render import render
 from generator.catalogs.engines import names
 from generator.catalogs.versions import version
+from generator.fixing.repair import repair
+from generator.pipeline import read_site
+from generator.sitefile.disk import beside
 from generator.sitefile.json_schema import json_schema
+from generator.sitefile.renamed import renamed
 from generator.sitefile.source import read
 
 RELEASED = sorted((Path(__file__).parent / "released").glob("*/*.yaml"))
@@ -157,6 +162,40 @@ def test_keys_are_only_added(name: str) -> None:
     released = keys_of(then, then)
     assert len(released) > 100
     assert released - keys_of(now, now) <= GONE
+
+
+EARLIER = [(path, *renamed()[path]) for path in renamed()]
+WITH_KEYS = [
+    path
+    for pattern in ("golden/*/site.yaml", "deployments/*.yaml")
+    for path in sorted(Path(__file__).parent.glob(pattern))
+    if re.search("|".join(rf"\b{now}:" for _, now, _ in EARLIER), path.read_text())
+]
+
+
+@pytest.mark.parametrize("path", WITH_KEYS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_an_earlier_name_means_the_same_until_it_is_fixed(path: Path) -> None:
+    text = path.read_text()
+    files = beside(path)
+    now = read_site("site.yaml", text.encode(), files)
+    for path_then, name, _ in EARLIER:
+        text = re.sub(rf"\b{name}(?=:)", path_then.rpartition(".")[2], text)
+    then = read_site("site.yaml", text.encode(), files)
+    added = [f.rule for f in then.findings if f not in now.findings]
+    assert set(added) == {"SG111"}
+    assert not list(Draft202012Validator(json_schema()).iter_errors(yaml.safe_load(text)))
+    assert now.site
+    assert then.site
+    assert render(now.site, "0" * 64) == render(then.site, "0" * 64)
+    assert repair("site.yaml", text.encode(), files).after.raw[""] == now.raw[""]
+
+
+def test_earlier_names_are_gone_in_the_release_that_was_told() -> None:
+    for path, now, release in EARLIER:
+        assert version(__version__) < version(release)
+        place, _, before = path.rpartition(".")
+        keys = keys_of(json_schema(), json_schema())
+        assert {f".{place}.{before}", f".{place}.{now}"} <= keys
 
 
 def differences(before: Meaning, after: Meaning) -> set[tuple[str, str, str]]:

@@ -222,7 +222,7 @@ def read_with(other: list[dict[str, Any]], *groups: dict[str, Any]) -> CompleteD
     ],
 )
 def test_guard_stops_in_the_order_of_the_site(order: list[str], killed: list[str]) -> None:
-    chat = CHAT | {"alternatives": [{"name": "coder", "like": "chat"}]}
+    chat = CHAT | {"alternatives": [{"name": "coder", "same_as": "chat"}]}
     site = site_of(chat, SMALL)
     guard = Guard.requested({"order": order}, DeclaredNode.__new__(DeclaredNode))
     assert guard.killed(site, site.head) == tuple(f"sparkgen-engine-{name}" for name in killed)

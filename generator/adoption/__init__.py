@@ -240,7 +240,7 @@ def _group(
     draft.put((*path, "nodes"), nodes)
     alike = (other for other, own in written.items() if _serves_alike(own, group))
     if other := next(alike, None):
-        draft.put((*path, "like"), other)
+        draft.put((*path, "same_as"), other)
         draft.remark(path, group, ())
     else:
         _ordered_engine(group)

@@ -40,7 +40,7 @@ def model_of(
         speculative=declared.speculative,
         file=declared.file,
         gated=checkpoint.gated if checkpoint else architecture.get("gated", False),
-        kv_cache_memory=declared.kv_cache_memory,
+        kv_cache_gib=declared.kv_cache_gib,
         kv_offload=declared.kv_offload,
         handed_on=handed_on.values(engine, declared),
         vocabularies=HARMONY if not declared.file and _uses_harmony(checkpoint) else (),

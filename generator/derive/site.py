@@ -137,7 +137,7 @@ def _pool(declared: CompletePart) -> Mapping[str, Argument]:
     if traits.tokens_flag and memory and memory.pool_tokens:
         return {traits.tokens_flag: str(memory.pool_tokens)}
     flag = traits.pool_flag
-    is_given = flag in declared.engine.settings or declared.model.kv_cache_memory is not None
+    is_given = flag in declared.engine.settings or declared.model.kv_cache_gib is not None
     if not flag or is_given or memory is None or not memory.nodes:
         return {}
     room = min(node.kv_room_gib for node in memory.nodes)

@@ -94,7 +94,7 @@ def correction(
     """
     traits = ENGINE_TRAITS[engine.name]
     flags = (traits.pool_flag, traits.tokens_flag)
-    fixed = model.kv_cache_memory or any(flag in engine.settings for flag in flags)
+    fixed = model.kv_cache_gib or any(flag in engine.settings for flag in flags)
     if seen.cache is None or fixed or not fit.nodes:
         return None
     least = min(fit.nodes, key=lambda node: node.headroom_gib)

@@ -230,8 +230,8 @@ def _reserves_graphs(engine: DeclaredEngine) -> bool:
 
 
 def _pool(model: DeclaredModel, settings: EngineSettings, flag: str) -> int | None:
-    if flag and model.kv_cache_memory:
-        return int(model.kv_cache_memory * GIB)
+    if flag and model.kv_cache_gib:
+        return int(model.kv_cache_gib * GIB)
     return _whole(settings, flag)
 
 

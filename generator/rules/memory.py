@@ -201,13 +201,13 @@ def _proposals(changes: Sequence["Adjustment"]) -> tuple[Proposal, ...]:
 
 def pinned_path(model: DeclaredModel, engine: DeclaredEngine) -> KeyPath:
     """The place of the size that a site gives the KV cache."""
-    return ("model", "kv_cache_memory") if model.kv_cache_memory else engine.settings.path(_POOL)
+    return ("model", "kv_cache_gib") if model.kv_cache_gib else engine.settings.path(_POOL)
 
 
 def _less(model: DeclaredModel, node: NodeMemory) -> str:
     """The largest KV cache that leaves the system of a node what it should have."""
     most = int(node.visible_gib - _SYSTEM_GIB - node.beside_gib - _held(node))
-    unit = "" if model.kv_cache_memory else "G"
+    unit = "" if model.kv_cache_gib else "G"
     return f"remove it, or write at most {most}{unit}" if most > 0 else "remove it"
 
 

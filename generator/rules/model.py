@@ -70,10 +70,10 @@ def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Itera
                 "write it under 'architecture', or say what the model is 'like'",
                 at_key=True,
             )
-    if model.kv_cache_memory and not ENGINE_TRAITS[engine.name].pool_flag:
+    if model.kv_cache_gib and not ENGINE_TRAITS[engine.name].pool_flag:
         yield Fault(
             f"{ENGINE_TRAITS[engine.name].title} has no flag for the size of its KV cache",
-            ("model", "kv_cache_memory"),
+            ("model", "kv_cache_gib"),
             "remove it: its share of the memory decides",
             at_key=True,
         )

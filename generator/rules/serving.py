@@ -93,29 +93,31 @@ def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 
 @rule("SG243", unless="SG240")
 def like_another_group(groups: Groups) -> Iterator[Fault]:
-    """`like` names a group of the same size with a model and an engine of its own."""
-    written = [group.name for group in groups if group.like is None]
+    """`same_as` names a group of the same size with a model and an engine of its own."""
+    written = [group.name for group in groups if group.same_as is None]
     by_name = {group.name: group for group in groups}
     for group in groups:
-        other = by_name.get(group.like or "")
-        if group.like is None or (group.source is not None and other is None):
+        other = by_name.get(group.same_as or "")
+        if group.same_as is None or (group.source is not None and other is None):
             continue
-        path = (*group.path, "like")
+        path = (*group.path, "same_as")
         meant: Sequence[str] = ()
         if other is group:
-            message = f"group '{group.name}' names itself under 'like'"
+            message = f"group '{group.name}' names itself under 'same_as'"
             others = [name for name in written if name != group.name]
             help_text = f"name another group, or write 'model' and 'engine'{_among(others)}"
         elif other is None:
-            guess = did_you_mean(group.like, written)
-            meant = misspelt(group.like, all_nearest(group.like, written))
-            message = f"there is no group '{group.like}'"
+            guess = did_you_mean(group.same_as, written)
+            meant = misspelt(group.same_as, all_nearest(group.same_as, written))
+            message = f"there is no group '{group.same_as}'"
             some = f"the groups with a model are {named(written)}"
             help_text = guess or (some if written else "write 'model' and 'engine'")
         elif group.source is None:
-            message = f"'{group.like}' has no model and engine of its own"
-            meant = [other.like] if other.like in written else []
-            help_text = f"write 'like: {other.like}'" if meant else "write 'model' and 'engine'"
+            message = f"'{group.same_as}' has no model and engine of its own"
+            meant = [other.same_as] if other.same_as in written else []
+            help_text = (
+                f"write 'same_as: {other.same_as}'" if meant else "write 'model' and 'engine'"
+            )
         elif _size(other) != _size(group):
             message = f"'{group.name}' has {_count(group)}, and '{other.name}' {_count(other)}"
             help_text = "give it as many, or a 'model' and an 'engine' of its own"
@@ -251,8 +253,8 @@ def replicas_unlike(groups: Groups, services: Mapping[str, Settings]) -> Iterato
                 (*group.written, "model", "context_length")
                 if model.context_length
                 else (*group.written, "model"),
-                f"write 'context_length: {min(other, length)}' in both, 'like: {known.name}', or "
-                "another 'served_name'",
+                f"write 'context_length: {min(other, length)}' in both, "
+                f"'same_as: {known.name}', or another 'served_name'",
                 related=(Related(known.name, (*known.path, "name")),),
             )
 

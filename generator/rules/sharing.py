@@ -73,7 +73,7 @@ def port_of_two_groups(groups: Groups, service_ports: PortsOfNodes) -> Iterator[
                     path if port.is_written else group.path,
                     f"write another one as {'.'.join(map(str, port.path))}, such as {free}"
                     if group.is_own
-                    else f"use other nodes: its ports are those of {group.like}",
+                    else f"use other nodes: its ports are those of {group.same_as}",
                     related=(Related(owner.name, (*owner.path, "name")),),
                     proposals=replacements(path, [free]) if group.is_own else (),
                     unsafe=port.is_written,

@@ -77,7 +77,7 @@ class PlannedGroup:
 
     name: str
     nodes: tuple[str, ...]
-    like: str
+    same_as: str
     engine: PlannedEngine
 
 

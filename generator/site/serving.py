@@ -49,7 +49,7 @@ class Model:
     file: str | None
     gated: bool
     vocabularies: tuple[Vocabulary, ...] = ()
-    kv_cache_memory: float | None = None
+    kv_cache_gib: float | None = None
     kv_offload: KvOffload | None = None
     commits: Mapping[str, str] = {}
     handed_on: Mapping[str, Any] = {}

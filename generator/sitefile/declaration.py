@@ -10,7 +10,7 @@ from shlex import split
 from typing import Any, Literal
 
 from generator.catalogs.speculation import canonical
-from generator.diagnostics import Add, Finding, KeyPath, Rename, nearest
+from generator.diagnostics import Add, Finding, KeyPath, Rename, Severity, nearest
 from generator.hardware import HALVES, VISIBLE_GIB
 from generator.origin import Origin, origins
 from generator.records import record, replace
@@ -228,7 +228,7 @@ class KvOffload:
 class DeclaredModel:
     """The model section: a `name` of the catalog, or a `source`.
 
-    A source is `like` a model of the catalog, or has an `architecture`. `kv_cache_memory` is in
+    A source is `like` a model of the catalog, or has an `architecture`. `kv_cache_gib` is in
     GiB. `tables` says whether tables beside the layers are in memory or on disk. `automatic` names
     what is to be determined of context length and number of sequences. `correction_gib` is how much
     the measured reserve exceeds the computed one, None if it was not measured. `others` are the
@@ -251,7 +251,7 @@ class DeclaredModel:
     like: str | None = None
     weight_gb: float | None = None
     format: str | None = None
-    kv_cache_memory: float | None = None
+    kv_cache_gib: float | None = None
     tables: str | None = None
     kv_offload: KvOffload | None = None
     automatic: tuple[str, ...] = ()
@@ -421,14 +421,13 @@ class DeclaredGroup:
     that `is_active`.
 
     `source` is where its model and engine are written: in the group itself, at its `path`, or in
-    the one that it is `like`; None if there is no such group. `index` is that of the entry in the
-    list.
+    the one that `same_as` names; None if there is no such group. `index` is that of its entry.
     """
 
     index: int
     name: str
     nodes: tuple[str, ...]
-    like: str | None
+    same_as: str | None
     source: KeyPath | None
     model: DeclaredModel | None
     engine: DeclaredEngine | None
@@ -638,7 +637,7 @@ def _invalid(findings: Iterable[Finding]) -> set[str | int | None]:
 
     A section under a misspelled name, or under another section, is not missing.
     """
-    found = [finding for finding in findings if finding.path]
+    found = [f for f in findings if f.path and f.severity is Severity.ERROR]
     edits = [edit for f in found for proposal in f.proposals for edit in proposal]
     paths = [f.path for f in found] + [edit.path for edit in edits if isinstance(edit, Add)]
     paths += [(*edit.path[:-1], edit.key) for edit in edits if isinstance(edit, Rename)]
@@ -773,11 +772,11 @@ def _groups(items: Sequence[Mapping[str, Any]]) -> tuple[DeclaredGroup, ...]:
     models = {path: _model(item["model"]) for path, item in places.items() if "model" in item}
     engines = {path: _engine(item["engine"]) for path, item in places.items() if "engine" in item}
     # If two have the same name, which a rule reports, the first is used.
-    own = reversed([(path, item) for path, item in places.items() if "like" not in item])
+    own = reversed([(path, item) for path, item in places.items() if "same_as" not in item])
     written = {item["name"]: path for path, item in own}
     found = []
     for path, item in places.items():
-        source = written.get(item["like"]) if "like" in item else path
+        source = written.get(item["same_as"]) if "same_as" in item else path
         entry = items[int(path[1])]
         names = [each["name"] for _, each in _turns(int(path[1]), entry)]
         found.append(
@@ -785,7 +784,7 @@ def _groups(items: Sequence[Mapping[str, Any]]) -> tuple[DeclaredGroup, ...]:
                 index=int(path[1]),
                 name=item["name"],
                 nodes=tuple(entry["nodes"]),
-                like=item.get("like"),
+                same_as=item.get("same_as"),
                 source=source,
                 model=models.get(source) if source else None,
                 engine=engines.get(source) if source else None,

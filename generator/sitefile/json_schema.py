@@ -17,6 +17,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.diagnostics import listed
 from generator.hardware import PORT_NAMES
+from generator.sitefile.renamed import renamed
 from generator.sitefile.sections import ALTERNATIVES, GROUPS, SECTIONS, site_schema
 from generator.sitefile.source import MAX_BYTES, MAX_DEPTH
 from generator.sitefile.text_types import ARGUMENT_TEXT, TEXT_TYPES, TextType, text_type_of
@@ -43,6 +44,7 @@ def json_schema() -> JsonSchema:
     A site that extends a base may lack required keys, which the base may have.
     """
     site = _value({"type": "dict", "schema": site_schema()})
+    _add_earlier_names(site)
     whole = {**_needs(site), "allOf": list(_needs_of_sections())}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -58,6 +60,22 @@ def json_schema() -> JsonSchema:
             **{name: {"enum": list(words)} for name, words in _suggestions().items()},
         },
     }
+
+
+def _add_earlier_names(site: JsonSchema) -> None:
+    """Let renamed keys have their earlier names, as deprecated ones."""
+    for path, (now, _) in renamed().items():
+        *sections, before = path.split(".")
+        mapping = site
+        for section in sections:
+            mapping = mapping["properties"][section]
+            mapping = mapping.get("items", mapping)
+        members, absent = mapping["properties"], mapping.get("dependentSchemas", {})
+        told = {"title": before, "description": f"Called '{now}' now.", "deprecated": True}
+        members[before] = {**members[now], **told}
+        for others in [other["properties"] for other in absent.values()]:
+            others.update({before: False} if now in others else {})
+        absent.update({before: absent[now]} if now in absent else {})
 
 
 def _suggestions() -> Mapping[str, Sequence[str]]:
@@ -125,7 +143,8 @@ def _needs_of_sections() -> Iterator[JsonSchema]:
     yield {"dependentRequired": {"model": ["engine"], "engine": ["model"]}}
     served = list(_needs_of_serving())
     yield from served
-    yield _of_groups([_either("like"), *served])
+    earlier = (path.rpartition(".")[2] for path, (now, _) in renamed().items() if now == "same_as")
+    yield _of_groups([_either("same_as", *dict.fromkeys(earlier)), *served])
 
 
 def _of_groups(conditions: Sequence[JsonSchema]) -> JsonSchema:
@@ -135,9 +154,9 @@ def _of_groups(conditions: Sequence[JsonSchema]) -> JsonSchema:
     return {"properties": {GROUPS: {"items": {**entry, "properties": inner}}}}
 
 
-def _either(other: str) -> JsonSchema:
+def _either(*others: str) -> JsonSchema:
     """A model and an engine, or what may replace them."""
-    return {"anyOf": [{"required": ["model", "engine"]}, {"required": [other]}]}
+    return {"anyOf": [{"required": ["model", "engine"]}, *({"required": [one]} for one in others)]}
 
 
 def _needs_of_serving() -> Iterator[JsonSchema]:

@@ -26,6 +26,7 @@ from generator.diagnostics import (
 )
 from generator.records import record, replace
 from generator.resources import SCHEMAS
+from generator.sitefile.renamed import earlier_name, name_now
 
 MAX_BYTES = 512 << 10
 MAX_DEPTH = 40
@@ -448,6 +449,9 @@ class _Builder:
                     "write one word before the ':'",
                 )
                 continue
+            if now := name_now((*path, key_node.value)):
+                self.findings.append(earlier_name((*path, key_node.value), _span(key_node)))
+                key_node.value = now
             key = str(key_node.value)
             place = (*path, key)
             if key == "<<" and not key_node.style:

@@ -51,7 +51,7 @@ def in_groups(name: str, nodes: int, groups: int) -> str:
         members = ", ".join(f"n{node}" for node in range(n * size, (n + 1) * size))
         lines.append(f"  - name: g{n}\n    nodes: [{members}]")
         if n % 2:
-            lines.append("    like: g0")
+            lines.append("    same_as: g0")
         else:
             lines.append("    model: {name: gpt-oss-120b}")
             lines.append("    engine:")

@@ -106,7 +106,7 @@ def groups_text() -> str:
         "  - endpoints: [spark1:p0, spark2:p0]\n  - endpoints: [spark3:p0, spark4:p0]\n"
         "topology: {kind: pairs}\ngroups:\n"
         f"  - name: chat\n    nodes: [spark1, spark2]\n{served}  {pair}"
-        "  - name: chat-b\n    nodes: [spark3, spark4]\n    like: chat\n"
+        "  - name: chat-b\n    nodes: [spark3, spark4]\n    same_as: chat\n"
         f"  - name: other\n    nodes: [spark5]\n{other}  {single}"
         "services: {gateway: {node: spark5}}\n"
     )
@@ -121,7 +121,7 @@ def replicas_text() -> str:
         "  - endpoints: [spark1:p0, spark2:p0]\n"
         "topology: {kind: pairs}\ndefaults: {user: root}\ngroups:\n"
         f"  - name: chat\n    nodes: [spark1]\n{served}"
-        "  - name: chat-b\n    nodes: [spark2]\n    like: chat\n"
+        "  - name: chat-b\n    nodes: [spark2]\n    same_as: chat\n"
         f"  - name: other\n    nodes: [spark3]\n{other}"
         "services: {gateway: {node: spark3}}\n"
     )

@@ -13,7 +13,7 @@ def reference(rng: random.Random, site: Site) -> Mistake | None:
         v
         for v in site.values
         if (v.path[0] == "groups" and v.path[2:3] == ("nodes",))
-        or v.path[-1] in ("like", "active", "node")
+        or v.path[-1] in ("same_as", "active", "node")
         or v.path[1:3] == ("guard", "order")
     ]
     known = [v for v in known if v.path[0] in ("groups", "services")]

@@ -148,7 +148,7 @@ _UNITS: Mapping[str, tuple[str, ...]] = {
     "length_m": ("{number}m", "{number} m", "{cm}cm", "{cm} cm"),
     "memory_utilization": ("{percent}%", "{percent} %", "{percent}"),
     "context_length": ("{number} tokens", "{k}k tokens"),
-    "kv_cache_memory": ("{number} GiB", "{number}GB", "{number}G"),
+    "kv_cache_gib": ("{number} GiB", "{number}GB", "{number}G"),
 }
 
 

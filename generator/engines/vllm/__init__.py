@@ -247,8 +247,8 @@ def _replicas(rank: Rank, engine: Engine) -> Iterator[Words]:
 
 def _model(engine: Engine, model: Model) -> Iterator[Words]:
     yield (f"--gpu-memory-utilization={engine.memory_utilization}",)
-    if model.kv_cache_memory:
-        yield (f"--kv-cache-memory-bytes={int(model.kv_cache_memory * 2**30)}",)
+    if model.kv_cache_gib:
+        yield (f"--kv-cache-memory-bytes={int(model.kv_cache_gib * 2**30)}",)
     yield from handed_on.words(NAME, model)
     if model.speculative:
         yield (f"--speculative-config={_speculative(model.speculative)}",)

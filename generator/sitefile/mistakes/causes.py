@@ -71,7 +71,8 @@ def findings(document: Document) -> tuple[list[Finding], frozenset[str]]:
     twice = [f for f in faults.twice if ("twice", f.path) in left]
     edits = [edit for finding in found for proposal in finding.proposals for edit in proposal]
     faulty |= {one.key for one in edits if isinstance(one, Rename) and len(one.path) == 1}
-    read = [f for f in document.findings if f.rule != "SG003"]
+    found += [f for f in document.findings if f.rule == "SG111"]
+    read = [f for f in document.findings if f.rule not in ("SG003", "SG111")]
     found = _without_the_rest(found, document)
     return [*read, *twice, *together(found)], faulty
 
@@ -171,7 +172,7 @@ def _is_replaced(fault: Fault, data: Any) -> bool:
 
 
 # What may replace both a model and an engine.
-_IN_PLACE_OF_BOTH = ("groups", "like")
+_IN_PLACE_OF_BOTH = ("groups", "same_as")
 
 
 def together(found: Iterable[Finding]) -> Iterator[Finding]:
