@@ -1,5 +1,6 @@
 """The folders of the schemas, catalogs and templates, in an installed package or a checkout."""
 
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
@@ -14,6 +15,7 @@ def words(file: str) -> list[str]:
     return [word for line in lines if not line.startswith("#") for word in line.split()]
 
 
+@cache
 def rows(name: str) -> list[list[str]]:
     """The rows of `schemas/NAME.tsv`, below its comments and the names of its columns."""
     lines = (SCHEMAS / f"{name}.tsv").read_text(encoding="utf-8").splitlines()

@@ -6,24 +6,10 @@ from yamllint import linter
 from yamllint.config import YamlLintConfig
 
 from generator.diagnostics import Finding, Severity, Span
+from generator.resources import SCHEMAS
 from generator.sitefile.source import Document
 
 MAX_LINES = 5000
-
-# Disabled are matters of taste, and duplicate keys, which are an error anyway. Lists may be
-# unindented under their keys, as PyYAML writes them.
-_CONFIG = """
-extends: default
-rules:
-  comments: disable
-  comments-indentation: disable
-  document-start: disable
-  indentation: {indent-sequences: whatever}
-  key-duplicates: disable
-  line-length: disable
-  trailing-spaces: disable
-  truthy: disable
-"""
 
 
 def lint(document: Document) -> Iterator[Finding]:
@@ -33,7 +19,7 @@ def lint(document: Document) -> Iterator[Finding]:
     """
     if document.text.count("\n") > MAX_LINES:
         return
-    for problem in linter.run(document.text, YamlLintConfig(_CONFIG)):
+    for problem in linter.run(document.text, YamlLintConfig(file=SCHEMAS / "yamllint.yaml")):
         if problem.rule is None:
             continue
         line, column = problem.line - 1, problem.column - 1

@@ -4,38 +4,29 @@ from collections.abc import Mapping
 from functools import cache
 
 from generator.diagnostics import Finding, KeyPath, Rename, Severity, Span, Stage, path_text
-from generator.resources import SCHEMAS
+from generator.resources import rows
 from generator.sitefile.sections import path_in_group
 
 
 @cache
 def renamed() -> Mapping[str, tuple[str, str]]:
     """By the path with an earlier name: the name now, and the release that reads only that."""
-    lines = (SCHEMAS / "renamed-keys.tsv").read_text("utf-8").splitlines()
-    rows = (line.split("\t") for line in lines if not line.startswith("#"))
-    return {path: (now, release) for path, now, release in rows}
-
-
-def name_now(path: KeyPath) -> str:
-    """What the key at a path is called now, if that is something else."""
-    return _row(path)[0]
-
-
-def _row(path: KeyPath) -> tuple[str, str]:
-    if path[-1] not in _earlier_names():
-        return "", ""
-    names = (part for part in path_in_group(path) if isinstance(part, str))
-    return renamed().get(path_text(tuple(names)), ("", ""))
+    return {path: (now, release) for path, now, release in rows("renamed-keys")}
 
 
 @cache
-def _earlier_names() -> frozenset[str]:
+def _names() -> frozenset[str]:
     return frozenset(path.rpartition(".")[2] for path in renamed())
 
 
-def earlier_name(path: KeyPath, span: Span) -> Finding:
-    """What to say about a key's earlier name."""
-    now, release = _row(path)
+def earlier_name(path: KeyPath, span: Span) -> Finding | None:
+    """What to say about a key's earlier name, at its path now; nothing about another key."""
+    if path[-1] not in _names():
+        return None
+    names = tuple(part for part in path_in_group(path) if isinstance(part, str))
+    if (text := path_text(names)) not in renamed():
+        return None
+    now, release = renamed()[text]
     return Finding(
         "SG111",
         Severity.NOTE,

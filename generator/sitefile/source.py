@@ -25,8 +25,8 @@ from generator.diagnostics import (
     reading_error,
 )
 from generator.records import record, replace
-from generator.resources import SCHEMAS
-from generator.sitefile.renamed import earlier_name, name_now
+from generator.resources import rows
+from generator.sitefile.renamed import earlier_name
 
 MAX_BYTES = 512 << 10
 MAX_DEPTH = 40
@@ -65,11 +65,9 @@ _QUOTES = "put quotes around a text with special characters"
 @cache
 def _problems() -> dict[str, _Problem]:
     """What to say in place of libyaml's own words."""
-    lines = (SCHEMAS / "yaml-errors.tsv").read_text("utf-8").splitlines()
-    rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {
         words: _Problem(message, text, is_opened="opened" in marks, unsafe="unsafe" in marks)
-        for words, message, text, marks in rows
+        for words, message, text, marks in rows("yaml-errors")
     }
 
 
@@ -449,9 +447,9 @@ class _Builder:
                     "write one word before the ':'",
                 )
                 continue
-            if now := name_now((*path, key_node.value)):
-                self.findings.append(earlier_name((*path, key_node.value), _span(key_node)))
-                key_node.value = now
+            if earlier := earlier_name((*path, str(key_node.value)), _span(key_node)):
+                self.findings.append(earlier)
+                key_node.value = earlier.path[-1]
             key = str(key_node.value)
             place = (*path, key)
             if key == "<<" and not key_node.style:

@@ -9,7 +9,7 @@ from functools import cache
 
 from generator.diagnostics import KeyPath, path_text
 from generator.records import record
-from generator.resources import SCHEMAS
+from generator.resources import rows
 
 
 @record
@@ -25,15 +25,9 @@ class OtherWord:
 
 
 @cache
-def _rows(name: str) -> list[list[str]]:
-    lines = (SCHEMAS / name).read_text("utf-8").splitlines()
-    return [line.split("\t") for line in lines if not line.startswith("#")]
-
-
-@cache
 def _names() -> Mapping[str, list[str]]:
     """The names that other programs have for a key; "?" begins one that need not mean the same."""
-    return {key: names.split() for key, names, *_ in _rows("other-names.tsv")}
+    return {key: names.split() for key, names, *_ in rows("other-names")}
 
 
 def is_like(word: str, key: str) -> bool:
@@ -45,7 +39,7 @@ def is_like(word: str, key: str) -> bool:
 def _words() -> Mapping[str, OtherWord]:
     return {
         word: OtherWord(rule, text, use == "needless")
-        for words, rule, text, use in _rows("other-words.tsv")
+        for words, rule, text, use in rows("other-words")
         for word in words.split()
     }
 
@@ -74,8 +68,8 @@ def choice(word: str, known: Iterable[str], also: Mapping[str, Collection[str]])
 
 def elsewhere(key: str) -> str:
     """How to write what belongs in another section, or nothing."""
-    rows = (row for row in _rows("other-names.tsv") if row[2:] and _plain(key) in row[1].split())
-    return next((row[2] for row in rows), "")
+    found = (row for row in rows("other-names") if row[2:] and _plain(key) in row[1].split())
+    return next((row[2] for row in found), "")
 
 
 def of(key: str, section: KeyPath = ()) -> OtherWord | None:
