@@ -4,11 +4,13 @@
 
 The real install.sh, ufw, systemd, netplan, networkd and sshd, in every state of ufw that people
 leave it in: off and on, with each default policy and with rules that equal or overlap the
-bundle's: 72 set-ups, or N drawn ones. In each the bundle is installed, its firewall turned on and
-confirmed, the address of the site's network changed, the services dropped, that rolled back, and
-all uninstalled. Compared are ufw's rules, status and policies, logins to sshd from management
-and from elsewhere, users and groups, units and timers, links, addresses and routes, the kernel's
-settings, and the machine's name. It needs root, prints what differs, and mostly waits.
+bundle's: 72 set-ups, or N drawn ones. Each has half of what people have done to a node besides,
+drawn anew: users, masked units, another name, settings, and files of their own among ours. In each
+the bundle is installed, its firewall turned on and confirmed, the address of the site's network
+changed, the services dropped, that rolled back, and all uninstalled. Compared are ufw's rules,
+status and policies, logins to sshd from management and from elsewhere, users and groups, units and
+timers, links, addresses and routes, the kernel's settings, the machine's name, and all files of the
+folders in which a bundle has some. It needs root, prints what differs, and mostly waits.
 """
 
 import argparse
@@ -75,10 +77,64 @@ echo '== links'; ip -o link | sed -E 's/ (state|qdisc|mode) .*//; s/^[0-9]+: //'
 ip -4 -o address | sed -E 's/^[0-9]*: //; s/ *valid_lft.*//'
 ip route show table all; ip rule
 echo '== kernel'; sysctl --all 2>/dev/null | grep -E '^(net\.ipv4\.conf|vm\.)'
-echo '== name'; uname -n; cat /etc/hostname
+echo '== name'; uname -n; cat /etc/hostname /etc/hosts
+echo '== files'; cd /etc
+find sparkgen ssh sysctl.d netplan systemd/system fail2ban security profile.d \
+  \( -type f -exec sha256sum {} + \) -o -printf '%M %U %p %l\n' 2>/dev/null | sort
+find /opt /etc/nccl.conf -printf '%M %U %p %l\n' 2>/dev/null | sort
 """
+# What people have done to a node, and what undoes it.
+OWN = {
+    "a user in a group": (
+        "useradd --user-group own && groupadd spark-own && gpasswd -a own spark-own",
+        "userdel own; groupdel spark-own",
+    ),
+    "a masked unit": ("systemctl mask lldpd.service", "systemctl unmask lldpd.service"),
+    "a masked unit of the bundle's": (
+        "systemctl mask fail2ban.service",
+        "systemctl unmask fail2ban.service",
+    ),
+    "another name": (
+        "hostname box-7 && echo box-7 >/etc/hostname",
+        "hostname spark1; rm /etc/hostname",
+    ),
+    "settings of all interfaces": (
+        "sysctl -q net.ipv4.conf.all.arp_ignore=2 net.ipv4.conf.all.rp_filter=1",
+        "sysctl -q net.ipv4.conf.all.arp_ignore=0 net.ipv4.conf.all.rp_filter=0",
+    ),
+    "settings of a port": (
+        "sysctl -q net.ipv4.conf.enp1s0f0np0.arp_announce=1",
+        "sysctl -q net.ipv4.conf.enp1s0f0np0.arp_announce=0",
+    ),
+    "files in our folders": (
+        "mkdir -p /etc/sparkgen /opt/sparkgen/own && echo own >/etc/sparkgen/own.env"
+        " && echo own >/opt/sparkgen/own/tool.sh",
+        "rm -r /etc/sparkgen /opt/sparkgen",
+    ),
+    "a drop-in of sshd": (
+        "cd /etc/ssh && mkdir -p sshd_config.d && echo 'MaxAuthTries 5' >sshd_config.d/10-own.conf",
+        "rm /etc/ssh/sshd_config.d/10-own.conf",
+    ),
+    "a file of sysctl": (
+        "echo 'vm.swappiness = 7' >/etc/sysctl.d/95-own.conf",
+        "rm /etc/sysctl.d/95-own.conf",
+    ),
+    "a file of netplan": (
+        "cd /etc/netplan && echo 'network: {version: 2, ethernets: {own0: {optional: true}}}'"
+        " >90-own.yaml && chmod 600 90-own.yaml",
+        "rm /etc/netplan/90-own.yaml",
+    ),
+    "a unit": (
+        "printf '[Service]\\nExecStart=/bin/true\\n[Install]\\nWantedBy=multi-user.target\\n'"
+        " >/etc/systemd/system/own.service && systemctl enable own.service",
+        "systemctl disable own.service; rm /etc/systemd/system/own.service;"
+        " systemctl daemon-reload",
+    ),
+    "a name in hosts": ("echo '10.9.8.7 own' >>/etc/hosts", "sed -i '/ own$/d' /etc/hosts"),
+    "their own nccl.conf": ("echo NCCL_DEBUG=WARN >/etc/nccl.conf", "rm /etc/nccl.conf"),
+}
 LIFE = (
-    "/var/full/install.sh --apply --no-confirm",
+    "/var/full/install.sh --apply --no-confirm --set-hostname",
     "/opt/sparkgen/firewall.sh && /opt/sparkgen/firewall.sh --confirm",
     "/var/changed/install.sh --apply --no-confirm && /opt/sparkgen/firewall.sh --keep",
     "/var/bare/install.sh --apply --no-confirm",
@@ -139,14 +195,20 @@ def state(machine: Machine, login: Sequence[str]) -> list[str]:
     return [*run(machine, STATE).splitlines(), *logins(machine, login)]
 
 
-def tried(machine: Machine, login: Sequence[str], row: tuple[str, str, str]) -> list[str]:
+def tried(
+    machine: Machine, login: Sequence[str], row: tuple[str, str, str], own: Sequence[str]
+) -> list[str]:
     """What differs after a node's life that begins with one state of ufw."""
     status, policy, rule = row
     run(machine, f"ufw default {policy} incoming; {RULES[rule]}{STATUS[status]}")
+    for done in own:
+        run(machine, OWN[done][0])
     before = state(machine, login)
     for step in LIFE:
         run(machine, step)
     after = state(machine, login)
+    for done in own:
+        run(machine, f"{OWN[done][1]}; true")
     run(machine, "ufw --force reset; rm -f /etc/ufw/*.rules.2*; ufw default deny incoming")
     return list(difflib.unified_diff(before, after, lineterm="", n=0))[2:]
 
@@ -157,15 +219,17 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=len(ROWS))
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    rows, wrong = random.Random(asked.seed).sample(ROWS, asked.count), 0
+    chance, wrong = random.Random(asked.seed), 0
+    rows = chance.sample(ROWS, asked.count)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with node(folder) as (machine, login):
             for row in rows:
-                found = tried(machine, login, row)
+                own = chance.sample(sorted(OWN), len(OWN) // 2)
+                found = tried(machine, login, row, own)
                 wrong += bool(found)
                 print(
-                    "\n".join([f"= {', '.join(row)}: {len(found)} lines differ", *found]),
+                    "\n".join([f"= {', '.join([*row, *own])}: {len(found)} lines differ", *found]),
                     flush=True,
                 )
     print(f"{len(rows) - wrong} of {len(rows)} set-ups are as before")

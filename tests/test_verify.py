@@ -226,6 +226,8 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
             "'is-active fail2ban'": "active\\n",
         },
         "ufw": {"status": "Status: active\\n", "'show added'": rules(host)},
+        "iptables": {"-S": in_kernel(UFW_RULES)},
+        "nft": {"'list chains'": CHAINS},
         "fail2ban-client": {"'status sshd'": "Status for the jail: sshd\\n"},
         "lldpcli": {"'-f keyvalue show neighbors'": neighbours(host)},
         "journalctl": {"*": KERNEL_LOG},
@@ -238,6 +240,7 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
         "ip": {"*": addresses(host)},
     }
     host.write("etc/ufw/ufw.conf", "ENABLED=yes\nLOGLEVEL=low\n")
+    host.write("etc/ufw/user.rules", UFW_RULES)
     place_sshd(host)
     host.write("run/cdi/nvidia.yaml", CDI)
     return host
@@ -253,6 +256,33 @@ def place_engine(host: Machine) -> None:
     if folder.part.engine.is_slurm_job:
         host.write(str(folder.part.engine.squashfs)[1:], "an image\n")
         host.write("etc/enroot/hooks.d/50-slurm-pmi.sh", "#!/usr/bin/env bash\n", 0o755)
+
+
+# As ufw writes them, and as iptables shows them.
+UFW_RULES = """\
+-A ufw-user-input -p tcp --dport 22 -s 10.0.0.0/24 -j ACCEPT
+-A ufw-user-input -i enp1s0f0np0 -j ACCEPT
+-A ufw-user-limit -j REJECT
+"""
+# One table of iptables, and one of fail2ban.
+CHAINS = """\
+table ip filter {
+\tchain INPUT {
+\t\ttype filter hook input priority filter; policy drop;
+\t}
+}
+table inet f2b-table {
+\tchain f2b-chain {
+\t\ttype filter hook input priority filter - 1; policy accept;
+\t}
+}
+"""
+
+
+def in_kernel(text: str) -> str:
+    """The kernel's rules where ufw has given it those of its file."""
+    base = "-P INPUT DROP\n-A INPUT -j ufw-before-input\n-A ufw-before-input -j ufw-user-input\n"
+    return base + text.replace("-p tcp --dport", "-p tcp -m tcp --dport")
 
 
 MEMORY = """\
@@ -1492,6 +1522,37 @@ FAULTS = (
         MPI,
     ),
     Fault(
+        "keys",
+        f"others than root can read {MPI.node.container.keys[0]}, so ssh does not use it",
+        f"sudo chmod 0600 {MPI.node.container.keys[0]}",
+        lambda m: (m.tree / MPI.node.container.keys[0][1:]).chmod(0o644),
+        MPI,
+    ),
+    Fault(
+        "firewall",
+        "ufw is on, and the kernel lacks 1 of its rules",
+        "sudo ufw reload",
+        answer("iptables", in_kernel(UFW_RULES.partition("\n")[2]), "-S"),
+        SERVICES,
+    ),
+    Fault(
+        "firewall",
+        "ufw is on, and the kernel lacks -A INPUT -j ufw-before-input",
+        "sudo ufw reload",
+        answer(
+            "iptables", in_kernel(UFW_RULES).replace("-A INPUT -j ufw-before-input\n", ""), "-S"
+        ),
+        SERVICES,
+    ),
+    Fault(
+        "firewall",
+        "ufw is right; not looked at: whether inet filter, which drop by default too, let",
+        "",
+        answer("nft", CHAINS.replace("ip filter", "inet filter"), "'list chains'"),
+        SERVICES,
+        status="SKIP",
+    ),
+    Fault(
         "slurm",
         "srun --mpi=list does not name pmix",
         "install Slurm's plugin for PMIx",
@@ -1851,7 +1912,7 @@ STATES |= {
     ),
     "masked unit": (
         "unit engine",
-        "systemd does not know sparkgen-engine.service",
+        "it is masked: nothing starts it",
         lambda m: answer("systemctl", unit("active", "masked", load="masked"))(m),
     ),
     "unit of an earlier bundle": (
@@ -2071,7 +2132,9 @@ def shown_by_systemd(unit: str, text: str) -> Iterator[Shown]:
 
 
 def shown_by_programs(text: str) -> Iterator[Shown]:
-    for order in re.findall(r"(?m)^ExecStart=(.*)$", text):
+    orders = re.findall(r"(?m)^ExecStart=(.*)$", text) if "RemainAfterExit=yes" in text else []
+    orders += re.findall(r"(?m)^ExecStartPre=\+(/usr/sbin/iptables .* -I .*)$", text)
+    for order in orders:
         path, *words = order.split()
         match path, words:
             case "/usr/sbin/dcb", [what, _, *about, last]:
@@ -2121,7 +2184,7 @@ def settings_of(folder: NodeFolder) -> Iterator[tuple[str, list[Shown]]]:
             yield path, [*shown_by_fail2ban(text)]
         elif path.startswith("etc/systemd/system/") and ".d/" in path:
             yield path, [*shown_by_systemd(Path(path).parent.name.removesuffix(".d"), text)]
-        elif path.startswith("etc/systemd/system/") and "RemainAfterExit=yes" in text:
+        elif path.startswith("etc/systemd/system/"):
             yield path, [*shown_by_programs(text)]
         elif path.startswith("etc/sysctl.d/"):
             lines = [line for line in text.splitlines() if line and not line.startswith("#")]

@@ -184,6 +184,7 @@ slurm | engine fact=SQUASHFS later | What Slurm needs to start the engine in its
 keys | engine fact=KEY later | Whether the files are there with which MPI reaches the other nodes.
   OK | there are {files}
   FAIL gone | there is no {missing} | create it as README.md says: MPI reaches no other node without it
+  FAIL open | others than root can read {exposed}, so ssh does not use it | sudo chmod 0600 {exposed}
 disk | | Free space where logs, containers, models and compiled kernels are, with 20 GiB.
   OK | {found}
   FAIL full | {found} | free at least 20 GiB, for example by removing unused images: docker image prune --all
@@ -207,6 +208,7 @@ unit | | The state of each unit of the bundle that a target wants, and of its ti
   SKIP starting | it is starting ({sub})
   FAIL both | {instead} is running, and after a reboot {group} would start too | sudo systemctl disable {unit}
   FAIL unknown | systemd does not know {unit}.service | sudo {node.installer} --apply
+  FAIL masked | it is masked: nothing starts it | sudo systemctl unmask {unit} && sudo systemctl unmask --runtime {unit}, then restart it
   FAIL reload | the unit has changed since systemd read it | sudo systemctl daemon-reload, then restart {unit}
   FAIL edited | {extra} changes it: it is not the unit of the bundle | sudo systemctl revert {unit}, or read it: systemctl cat {unit}
   FAIL failed | it has failed, after {restarts} restarts | find the cause with journalctl -u {unit}, then: sudo systemctl reset-failed {unit}
@@ -262,7 +264,7 @@ progress | engine computes | Whether a busy engine generates tokens: one that wa
   SKIP worker | {doing}, as in an engine that hangs: see progress in ./verify.py on {head}
   SKIP uncounted | {doing}, as in an engine that hangs, and the engine counts no tokens at {engine.url}/metrics
   FAIL hangs | the engine hangs: {doing}, and for a while no token has been generated{asked} | look for a dead rank (./verify.py on the other nodes), then on all nodes: sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart {engine.unit}
-firewall | file=opt/sparkgen/firewall.sh | Whether ufw is on, also after a reboot, with our rules.
+firewall | file=opt/sparkgen/firewall.sh | Whether ufw is on, also after a reboot and in the kernel, with our rules.
   OK | ufw is on, with the rules of this site
   FAIL off | ufw is off | sudo /opt/sparkgen/firewall.sh
   FAIL disabled | ufw is on, but off after a reboot | sudo systemctl enable ufw
@@ -272,6 +274,8 @@ firewall | file=opt/sparkgen/firewall.sh | Whether ufw is on, also after a reboo
   FAIL bare | ufw is on without the rules of this site | sudo /opt/sparkgen/firewall.sh
   FAIL absent | ufw is on without: {absent} | sudo /opt/sparkgen/firewall.sh
   FAIL hidden | a rule that refuses comes first: {hidden} | sudo ufw delete that rule, then add it again behind ours
+  FAIL lost | ufw is on, and the kernel lacks {lost} | sudo ufw reload; if it goes again, find what else sets rules: systemctl list-units '*tables*' firewalld
+  SKIP also | ufw is right; not looked at: whether {also}, which drop by default too, let the other nodes in
 gateway | fact=GATEWAY | Whether the gateway answers for each model that is loaded, by which engine.
   OK | {url} answers: {engines}
   SKIP stopped | sparkgen-proxy is not running
@@ -752,7 +756,10 @@ class ModelChecks(Machine):
     def _keys(self, engine: Engine) -> Case:
         files = engine.facts.all("KEY")
         missing = [file for file in files if not self.open(file).exists()]
-        return first({"gone": missing}, missing=missing, files=files)
+        private = [self.at(file) for file in files if file.endswith("/key")]
+        exposed = [self.shown(f) for f in private if f.exists() and f.stat().st_mode & 0o077]
+        states = {"gone": missing, "open": exposed}
+        return first(states, missing=missing, files=files, exposed=" ".join(exposed))
 
 
 LABEL = '{{index .Config.Labels "sparkgen.build"}}'
@@ -850,8 +857,30 @@ class ServiceChecks(RunningChecks):
             "bare": own and absent == own,
             "absent": absent,
             "hidden": hidden,
+            "lost": (lost := self.lost_rules()),
+            "also": (also := self.other_filters()),
         }
-        return first(states, absent=some_of(absent, 3), policy=policy, hidden=some_of(hidden, 3))
+        about = {"lost": lost, "also": also}
+        return first(
+            states, **about, absent=some_of(absent, 3), policy=policy, hidden=some_of(hidden, 3)
+        )
+
+    def lost_rules(self) -> list[str]:
+        """What the kernel has no longer of the rules that ufw has given to it."""
+        wanted = re.findall(r"(?m)^-A ufw-user-input ", self.value("/etc/ufw/user.rules"))
+        said = self.ask("iptables", "-S")
+        have = said.text.split("\n")
+        number = len(wanted) - sum(line.startswith("-A ufw-user-input ") for line in have)
+        missing = [line for line in UFW_BASE if line not in have]
+        missing += [f"{number} of its rules"] if number > 0 else []
+        return missing if said.good else []
+
+    def other_filters(self) -> list[str]:
+        """Tables beside ufw's own that drop what no rule of theirs lets in."""
+        said = self.ask("nft", "list", "chains").text
+        tables = re.findall(r"(?ms)^table (\S+ \S+) \{(.*?)^\}", said)
+        drops = re.compile(r"hook input .*policy drop")
+        return [name for name, chains in tables if name not in UFW_TABLES and drops.search(chains)]
 
     # As clients do, with a key of its own that only root can read.
     def _gateway(self) -> Case:
@@ -1013,6 +1042,13 @@ def covers(wide: str, narrow: str) -> bool:
     return part.subnet_of(whole)
 
 
+# What leads to ufw's rules, and the tables of iptables in which they are.
+UFW_BASE = (
+    "-P INPUT DROP",
+    "-A INPUT -j ufw-before-input",
+    "-A ufw-before-input -j ufw-user-input",
+)
+UFW_TABLES = ("ip filter", "ip6 filter")
 OURS = "40-sparkgen.conf"
 SSHD, SSH = f"etc/ssh/sshd_config.d/{OURS}", f"etc/ssh/ssh_config.d/{OURS}"
 # A question of one token for each kind of model, and its path.
