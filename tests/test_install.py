@@ -382,6 +382,20 @@ def test_set_hostname(root: Path) -> None:
     assert snapshot(root) == before
 
 
+def test_set_hostname_where_it_is_set(root: Path) -> None:
+    """The line of the own name is nobody's business then, and none is left at the uninstall."""
+    (root / "etc/hostname").write_text("spark1\n")
+    (root / "etc/hosts").write_text("127.0.0.1 localhost\n127.0.1.1 spark1.lan spark1\n")
+    before = snapshot(root)
+    done(install(LAB_MESH, root, "--apply", "--set-hostname"))
+    assert "127.0.1.1 spark1.lan spark1\n" in (root / "etc/hosts").read_text()
+    done(install(LAB_MESH, root, "--apply"))
+    (root / "etc/hosts").write_text((root / "etc/hosts").read_text() + "10.9.8.7 own\n")
+    done(install(LAB_MESH, root, "--uninstall"))
+    (root / "etc/hosts").write_text((root / "etc/hosts").read_text().replace("10.9.8.7 own\n", ""))
+    assert snapshot(root) == before
+
+
 # Refusals
 
 
