@@ -96,7 +96,11 @@ OWN = {
     ),
     "another name": (
         "hostname box-7 && echo box-7 >/etc/hostname",
-        "hostname spark1; rm /etc/hostname",
+        "hostname spark1 && echo spark1 >/etc/hostname",
+    ),
+    "a name from DHCP": (
+        "hostname box-8 && rm /etc/hostname",
+        "hostname spark1 && echo spark1 >/etc/hostname",
     ),
     "settings of all interfaces": (
         "sysctl -q net.ipv4.conf.all.arp_ignore=2 net.ipv4.conf.all.rp_filter=1",
@@ -225,7 +229,7 @@ def main() -> int:
         folder = Path(name)
         with node(folder) as (machine, login):
             for row in rows:
-                own = chance.sample(sorted(OWN), len(OWN) // 2)
+                own = chance.sample([*OWN], len(OWN) // 2)
                 found = tried(machine, login, row, own)
                 wrong += bool(found)
                 print(

@@ -1400,6 +1400,16 @@ def test_machine_gets_its_name(machine: Path) -> None:
     assert "with the address 10.0.0.11, which this one is not" in done.err
 
 
+def test_name_from_dhcp_comes_back(machine: Path) -> None:
+    """No file has it: what was in force is restored."""
+    (machine / "etc/hostname").unlink(missing_ok=True)
+    before = snapshot(machine)
+    lines = "hostname | grep -x spark1 && $I --uninstall && hostname | grep -x spark-1a2b"
+    done = live(machine, f"$I --apply --set-hostname && $I --confirm && {lines}", name="spark-1a2b")
+    assert (done.status, done.err) == (0, "")
+    assert snapshot(machine) == before
+
+
 def test_check_needs_no_root(machine: Path) -> None:
     require("setpriv")
     (machine / "etc/netplan/40-cx7.yaml").touch(0o600)
