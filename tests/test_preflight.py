@@ -36,6 +36,8 @@ VLLM = {
                 if "--absent" in self.words:
                     import huggingface_hub
                     raise huggingface_hub.LocalEntryNotFoundError("no config.json")
+                if "--unimported" in self.words:
+                    raise ValueError("Model architectures ['X'] failed to be inspected.")
                 if "--crash" in self.words:
                     import os
                     os._exit(139)
@@ -58,7 +60,7 @@ VLLM = {
             reader = ArgumentParser(prog="vllm serve")
             for flag in ("--max-num-seqs", "--host", "--tensor-parallel-size"):
                 reader.add_argument(flag)
-            for flag in ("--absent", "--crash", "--broken"):
+            for flag in ("--absent", "--unimported", "--crash", "--broken"):
                 reader.add_argument(flag, action="store_true")
             reader.add_argument("model")
             asked = reader.parse_args(sys.argv[2:])
@@ -198,6 +200,7 @@ def test_vllm_accepts_up_to_its_workers(image: Path) -> None:
     ("command", "why"),
     [
         ("vllm serve m --absent", "a file of the model is not here: models.sh --small fetches it"),
+        ("vllm serve m --unimported", "the model's code can't be imported here"),
         ("vllm serve m --broken", "the error may come from the way of asking"),
         ("bash /opt/sparkgen/ray.sh", "this rank gets its settings from the head"),
     ],
@@ -300,7 +303,7 @@ def test_engine_describes_itself(image: Path, tmp_path: Path, sparkgen: Command)
     (tmp_path / "sites").mkdir()
     outcome = sparkgen("catalog", "add", "nightly.json", cwd=tmp_path)
     written = "sites/catalogs/example.org-vllm-nightly.tsv"
-    line = f"vllm 9.9.9, 6 flags, 1 variables, {NIGHTLY}@sha256:12\n"
+    line = f"vllm 9.9.9, 7 flags, 1 variables, {NIGHTLY}@sha256:12\n"
     assert (outcome.code, outcome.out) == (0, f"{written} is written: {line}")
     assert sparkgen("catalog", "list", cwd=tmp_path).out == f"{written}: {line}"
     lines = (tmp_path / written).read_text().splitlines()

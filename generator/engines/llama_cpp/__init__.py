@@ -101,12 +101,12 @@ def reads(rank: Rank, model: Model, hub: str) -> Words:
 def flags(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> tuple[Words, ...]:
     """The head gets all flags; a worker listens where the head reaches it over a cable or switch.
 
-    `ggml-rpc-server` requires no key.
+    `ggml-rpc-server` requires no key. It keeps the layers that it is sent, below LLAMA_CACHE.
     """
     if rank.is_head:
         return tuple(_serve(rank, engine, model, settings))
     link = rank.links[rank.index - 1]
-    return (("--host", str(link.worker)), ("--port", str(engine.ports["rpc"])))
+    return (("--cache",), ("--host", str(link.worker)), ("--port", str(engine.ports["rpc"])))
 
 
 def open_paths(version: str, environment: Environment, settings: EngineSettings) -> Words:
