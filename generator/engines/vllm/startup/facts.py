@@ -57,8 +57,9 @@ def _step(start: Start) -> int:
     return start.count("max-num-batched-tokens", start.batch.tokens)
 
 
-def _drafted_step(start: Start) -> int | None:
-    return start.sequences * (start.drafted + 1) if start.drafted else None
+def _drafted(start: Start, more: int) -> int | None:
+    """Tokens of a step in which every sequence has its drafts, and so many more."""
+    return start.sequences * (start.drafted + more) if start.drafted else None
 
 
 def _is_padded(start: Start) -> bool:
@@ -77,10 +78,6 @@ def _is_patched(start: Start) -> bool:
 def _is_block_of_b12x(start: Start) -> bool:
     backend = start.word("attention-backend") or start.word("attention-config", "backend")
     return backend.upper() == "B12X" and not version(start.engine.version).local
-
-
-def _needs_sixteen_bits(start: Start) -> bool:
-    return is_of_modelopt(start.model) or start.form == "mxfp4"
 
 
 def _states_type(start: Start) -> str:
@@ -117,14 +114,15 @@ FACTS: Mapping[str, Callable[[Start], Any]] = {
     "largest_graph": _largest_graph,
     "uncompiled": _is_uncompiled,
     "step": _step,
-    "drafted_step": _drafted_step,
+    "drafted_step": lambda start: _drafted(start, 1),
+    "drafted_slots": lambda start: _drafted(start, -1),
     "padded": _is_padded,
     "aligned": _is_aligned,
     "small_heads": _has_small_heads,
     "patched": _is_patched,
     "b12x_block": _is_block_of_b12x,
     "modelopt": lambda start: is_of_modelopt(start.model),
-    "of_modelopt_or_mxfp4": _needs_sixteen_bits,
+    "of_modelopt_or_mxfp4": lambda start: is_of_modelopt(start.model) or start.form == "mxfp4",
     "states_type": _states_type,
     **OF_KINDS,
 }
