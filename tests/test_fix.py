@@ -208,7 +208,7 @@ def test_lines_of_assignments_become_variables() -> None:
     wrong = "  env:\n    NCCL_DEBUG=INFO\n    NCCL_DEBUG_FILE=/tmp/nccl\n  parallel"
     done = repair("site.yaml", changed("  parallel", wrong))
     assert not done.after.findings
-    assert b"{NCCL_DEBUG: INFO, NCCL_DEBUG_FILE: /tmp/nccl}" in done.raw
+    assert b"  env:\n    NCCL_DEBUG: INFO\n    NCCL_DEBUG_FILE: /tmp/nccl\n" in done.raw
 
 
 def test_comment_between_braces_goes_behind_them() -> None:

@@ -121,7 +121,8 @@ def near_checkpoints(name: str) -> list[str]:
     """
     known = checkpoint_names()
     words = set(_words_of(name))
-    if found := [one for one in known if words <= set(_words_of(one))]:
+    forms = [words, *map(set, _without_owner(name.lower()))]
+    if found := [n for n in known if any(own and own <= set(_words_of(n)) for own in forms)]:
         return found
     sizes = {word for word in words if _SIZE.fullmatch(word)}
     return [
@@ -132,6 +133,13 @@ def near_checkpoints(name: str) -> list[str]:
 
 
 _SIZE = re.compile(r"[0-9.]+m?")
+
+
+def _without_owner(name: str) -> Iterator[list[str]]:
+    """The words of a model in a name with its owner or a tag, its version apart or not."""
+    owner, _, model = name.replace(":", "-").rpartition("/")
+    for form in (model, re.sub(r"(?<=[a-z])(?=[0-9]+\.)", "-", model)):
+        yield [word for word in _words_of(form) if word not in _words_of(owner)]
 
 
 def _words_of(name: str) -> list[str]:

@@ -53,6 +53,10 @@ _SORTED: Mapping[str, Callable[[Fit], float]] = {
 @GROUP
 def command(word: str, site: Path | None, key: str | None, form: str, group: str | None) -> None:
     """List the models of the catalog that match WORD, and on how many nodes each fits."""
+    if key and site is None:
+        raise click.UsageError(
+            "--sort needs --fits SITE: what is left depends on its nodes and engine"
+        )
     if site is None:
         found = list(choices(word))
         head, rows = _HEAD, [_row(choice) for choice in found]

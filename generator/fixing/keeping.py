@@ -44,6 +44,9 @@ _OF_A_SHELL = ("export", "set", "e", "env")
 # A key that is none of a name's may be a value that was written for one.
 _IS_NAME = re.compile(r"[\W_]*[A-Za-z][\w .-]*[\W_]*")
 _SHORT = 4
+# What makes a text a path, a variable or a share; './' before a path and '/' behind it say nothing.
+_SIGN = re.compile(r"(?<!^\.)[/~$@%](?!/*$)")
+_MOST_LETTERS = 3
 _COMMENT = re.compile(r"(?<!\s)\s*+(#|//)\s.*$")
 
 
@@ -61,7 +64,8 @@ def keeps(document: Document, proposal: Proposal) -> bool:
         match edit:
             case Rewrite(_, text):
                 old = _rewritten(document, edit)
-                if old.strip() and _said(old) != _said(text) and not _is_same(old, text):
+                is_lost = Counter(_said(old)) - Counter(_said(text))
+                if old.strip() and is_lost and not _is_same(old, text):
                     return False
             case Rename(path) if not _IS_NAME.fullmatch(str(path[-1])):
                 return False
@@ -187,7 +191,7 @@ def _is_same(old: str, new: str) -> bool:
     """Whether a scalar is written in another form, or is the right spelling of a name."""
     old, new = _COMMENT.sub("", old).lower(), new.lower()
     return (
-        _letters(old) == _letters(new)
+        (_letters(old) == _letters(new) and not _loses_a_part(old, new))
         or _letters(old).translate(FIGURES) == _letters(new)
         or any(_letters(old) in same and new in same for same in (_ON, _OFF))
         or bool((_numbers(old) | _numbers(f"{old}%")) & _numbers(new))
@@ -219,4 +223,14 @@ def _addresses(text: str) -> tuple[str, ...]:
 def _is_corrected(old: str, new: str) -> bool:
     """Whether one is a misspelling; digits of names and versions may differ by a slip as well."""
     is_name = len(old) > _SHORT and bool(re.match(r"[a-z]|\d+\.\d+\.\d+$", old))
-    return bool(misspelt(old, [new])) or (is_name and slips(old, new) == 1)
+    is_near = bool(misspelt(old, [new])) or (is_name and slips(old, new) == 1)
+    return is_near and not _loses_a_part(old, new)
+
+
+def _loses_a_part(old: str, new: str) -> bool:
+    """Whether a word of a text is gone, an owner or a suffix, or a sign that gives it a meaning."""
+    signs = Counter(_SIGN.findall(old)) - Counter(_SIGN.findall(new))
+    words, left = (len(re.findall(r"[^\W_]+", text)) for text in (old, new))
+    letters = _letters(old), _letters(new)
+    is_shorter = left < words or len(letters[0]) - len(letters[1]) > _MOST_LETTERS
+    return bool(signs) or (is_shorter and letters[0] != letters[1])

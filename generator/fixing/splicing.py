@@ -129,6 +129,11 @@ class Splicer:
         place = step.entry.value
         if place.shared or (place.entries and not place.flow):
             raise UnsettledError("an alias repeats it" if place.shared else "it is a block")
+        key = step.entry.key
+        if isinstance(edit.value, dict) and key and key.end[0] < place.start[0]:
+            # The mapping is on lines of its own, below its key.
+            lines = _dumped(_blocks(edit.value), self._dash_offset()).splitlines()
+            return Splice(place.start, place.end, f"\n{' ' * place.start[1]}".join(lines))
         words = _worded(edit.value, step.parent.flow, place.style)
         words += "" if step.parent.flow else self._comment_behind(place, words)
         blank = place.is_empty and not self._lines[place.start[0]][: place.start[1]].endswith(" ")

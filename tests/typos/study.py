@@ -18,6 +18,7 @@ from generator.reports.text import place
 from generator.site import Site as Derived
 from typos import (
     blocks,
+    elsewhere,
     foreign,
     forms,
     habits,
@@ -50,6 +51,7 @@ KINDS: Sequence[Callable[[random.Random, Site], Mistake | None]] = (
     *leftovers.MISTAKES,
     *forms.MISTAKES,
     *renames.MISTAKES,
+    *elsewhere.MISTAKES,
 )
 
 

@@ -199,7 +199,7 @@ def _speculative(drafts: Speculative, release: str) -> Iterator[Words]:
     yield (f"--speculative-algorithm={known.spelled if known else drafts.method.upper()}",)
     if drafts.source:
         yield (f"--speculative-draft-model-path={drafts.source}",)
-    if known and known.tree:
+    if known and known.tree and (drafts.tokens or drafts.steps or drafts.topk):
         yield from _tree(drafts)
     elif drafts.tokens:
         yield (f"--speculative-num-draft-tokens={drafts.tokens + 1}",)

@@ -135,6 +135,7 @@ def _readings(cause: Cause, alike: Iterable[Cause]) -> Finding:
 def _said(faults: Faults) -> Callable[[Fault], bool]:
     """Whether reading has said it: of a key that it left out, an empty one, or one with a tag."""
     read, twice = faults.document.findings, {f.path for f in faults.twice}
+    misnamed = {f.path for f in faults.of("check_with") if f.of_name}
     tagged = {f.path for f in read if f.rule == "SG010"}
     merged = {faults.document.locate(f.path) for f in read if f.rule == "SG004"}
     unread = {f.path[:-1] for f in read if f.rule == "SG004"}
@@ -151,7 +152,7 @@ def _said(faults: Faults) -> Callable[[Fault], bool]:
             return path[:-1] in unread
         if fault.kind == "type" and path in above:
             return True
-        return fault.kind == "nullable" and path in twice
+        return fault.kind == "nullable" and (path in twice or path in misnamed)
 
     return is_said
 

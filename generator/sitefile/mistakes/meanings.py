@@ -126,7 +126,7 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     kind = {"string": str, "list": list}.get(inner[wanted[0]]["type"], ())
     if not isinstance(value, kind) or len(flow_text(value)) > LONGEST:
         return None
-    if not is_valid(path, {wanted[0]: value}):
+    if not is_valid((*path, wanted[0]), value):
         return None
     return f"write '{flow_text({wanted[0]: value})}'", {wanted[0]: value}
 

@@ -450,7 +450,7 @@ def _named(fault: Fault, name: str) -> Finding:
     message = f"unknown key '{key}', and '{name}' is missing"
     if fault.kind != "unknown":
         message = f"'{key}' is written, and '{name}' is missing"
-    proposals = () if is_open else renamings(fault.path, [name])
+    proposals = () if is_open or other_words.of(str(key)) else renamings(fault.path, [name])
     return _finding("SG101", message, f"did you mean '{name}'?", fault.path, proposals=proposals)
 
 
@@ -464,20 +464,54 @@ def _may_be_named(fault: Fault, name: str) -> bool:
     known = keys_at(place)
     near = misspelt(key, all_nearest(key, known))
     is_near = any(takes((*place, one), fault.value) for one in near)
-    has_a_meaning = other_words.meant(key, known) or other_words.of(key) or section_of(key, place)
-    return not (is_near or has_a_meaning)
+    # No other text has the form of a version.
+    is_other = bool(other_words.of(key)) and rules_at((*place, name)).get("check_with") != "version"
+    return not (is_near or is_other or other_words.meant(key, known) or section_of(key, place))
 
 
 def below_one_key(faults: Faults) -> Found:
-    """A whole site below a key of its own, as other programs have it."""
-    for path in (fault.path for fault in faults.of("unknown") if len(fault.path) == 1):
+    """A whole site below a key of its own, as other programs have it, and their keys beside it."""
+    others = [fault.path for fault in faults.of("unknown") if len(fault.path) == 1]
+    for path in others:
         inner = value_at(faults.data, path)
         known = [key for key in inner if key in keys_at(())] if isinstance(inner, dict) else []
-        if "nodes" in known and not set(known) & faults.data.keys():
-            edits: Proposal = (Remove(path), *(Add((key,), inner[key]) for key in known))
-            message = f"the site is under '{path[0]}', not at the margin"
-            text = f"remove '{path[0]}:', and unindent what is under it"
-            yield _finding("SG101", message, text, path), edits
+        if "nodes" not in known or set(known) & faults.data.keys():
+            continue
+        # What the site lacks may be below another of them: the name in 'metadata'.
+        held = [value_at(faults.data, other) for other in others if other != path]
+        found = {key: own[key] for own in held if isinstance(own, dict) for key in own}
+        found = {key: value for key, value in found.items() if key in keys_at(())}
+        found = {**found, **{key: inner[key] for key in known}}
+        added = (Add((key,), value) for key, value in found.items())
+        edits: Proposal = (*map(Remove, others), *added)
+        message = f"the site is under '{path[0]}', not at the margin"
+        text = f"remove '{path[0]}:', and unindent what is under it"
+        if rest := [repr(other[0]) for other in others if other != path]:
+            text += f"; {listed(rest, 'and')} at the margin are not keys of a site file"
+        yield _finding("SG101", message, text, path), edits
+
+
+def name_as_key(faults: Faults) -> Found:
+    """An entry of a list that has its name as its first key: `- spark1:`."""
+    for fault in (f for f in faults.of("unknown") if "name" in faults.missing.get(f.path[:-1], ())):
+        place, name, value = fault.path[:-1], str(fault.path[-1]), fault.value
+        near = misspelt(name, all_nearest(name, keys_at(place)))
+        inner = {} if value is None or (isinstance(value, Plain) and value.is_null) else value
+        is_name = isinstance(inner, dict) and is_valid((*place, "name"), name)
+        if near or not is_name or not place or not isinstance(place[-1], int):
+            continue
+        span = faults.document.locate(fault.path, at_key=True)
+        written = f"name: {name}"
+        edits = (Rewrite(replace(span, end_column=span.end_column + 1), written),) if span else ()
+        # What is below the name is in another column than the keys beside it.
+        proposals = (edits,) if edits and not inner and not span.file else ()
+        text = f"write '- {written}'" + (
+            ", and what is below it in the same column" if inner else ""
+        )
+        message = f"the name of {place_name(place)} is a key"
+        finding = _finding("SG101", message, text, place, proposals=proposals)
+        added = (Add((*place, key), value) for key, value in inner.items())
+        yield finding, (Add((*place, "name"), name), *added, Remove(fault.path))
 
 
 def dotted(faults: Faults) -> Found:

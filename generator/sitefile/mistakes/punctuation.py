@@ -170,11 +170,14 @@ def texts(lines: list[str], number: int) -> Iterator[Slip]:
             text_alone = f"write '{found[1][pair.end() :]}' on a line of its own"
             edits = (Rewrite(place, f"\n{' ' * (len(line) - len(line.lstrip(' -')))}"),)
             yield Slip(place, "two keys on one line", text_alone, edits)
+        # With another bracket in place of one, it was to be a mapping or a list.
+        is_bracketed = found[1][0] in "(])}" or found[1][-1] in "])}"
         yield Slip(
             text,
             "a string that contains ': ' needs quotes",
-            "write the string in quotes",
+            "write the string in quotes" + ", or '{' before it and '}' behind it" * is_bracketed,
             (Rewrite(text, f'"{found[1]}"'),),
+            is_bracketed,
         )
 
 

@@ -384,6 +384,8 @@ def _form_fault(fault: Fault, path: KeyPath) -> Finding:
         meant = meant_key(path)
         message = f"the name '{path[-1]}' {fault.reason}"
         help_text = f"write '{meant}'" if meant else ""
+        if pair := re.fullmatch(r"-*([\w-]+)(?:=| +)(\S+)", str(path[-1])):
+            help_text = f"write '{pair[1]}: {pair[2]}'"
         proposals = renamings(path, filter(None, [meant]))
     else:
         meant = valid_text(rules_at(path).get("check_with", ""), fault.value)
@@ -394,10 +396,13 @@ def _form_fault(fault: Fault, path: KeyPath) -> Finding:
         joins = re.search("[ .]", str(fault.value).strip()) is not None
         unsafe = joins and meant.count("-") > str(fault.value).count("-")
         # Capitals at the end are often left of an editor's command.
-        unsafe |= re.search("[a-z0-9][A-Z]+$", str(fault.value)) is not None
+        unsafe |= bool(re.search("[a-z0-9][A-Z]+$", str(fault.value))) and check != "model_name"
         if meant and meant.startswith(f"{fault.value}/"):
             unsafe = True
             help_text += ", or with the prefix length that your network has"
+        if check == "model_name" and catalogs.checkpoint(str(meant or fault.value)) is None:
+            near, meant = catalogs.near_checkpoints(str(fault.value))[:_MOST_MODELS], ""
+            help_text = f"did you mean {listed(map(repr, near))}?" if near else _OF_NO_CATALOG
         is_placeholder = str(fault.value).lower() in _PLACEHOLDERS
         proposals = replacements(path, filter(None, [meant])) if not is_placeholder else ()
     return reading_error(
@@ -405,6 +410,10 @@ def _form_fault(fault: Fault, path: KeyPath) -> Finding:
     )
 
 
+_MOST_MODELS = 6
+_OF_NO_CATALOG = (
+    "write a name that 'sparkgen models' lists, or 'source: OWNER/NAME' for one that it doesn't"
+)
 # What people write for what they do not know yet.
 _PLACEHOLDERS = ("none", "null", "todo", "tbd", "xxx", "n/a", "changeme")
 

@@ -51,6 +51,7 @@ TABLE: Sequence[Mistake] = (
     Mistake("a key and its value exchanged", "the key first", values.reversed_pair),
     Mistake("a missing key under another name", "the name", places.named_otherwise),
     Mistake("a site below a key of its own", "the margin", places.below_one_key),
+    Mistake("a name as the first key of its entry", "'name:' before it", places.name_as_key),
     Mistake("keys in one word, with dots", "the key in its section", places.dotted),
     Mistake("an entry of another list", "its list", places.of_another_list),
     Mistake("a line with a mark before it", "the line without it", places.behind_a_mark),
