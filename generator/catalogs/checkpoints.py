@@ -5,7 +5,7 @@ The catalog is read on first use; None means that it has no entry.
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 

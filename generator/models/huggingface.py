@@ -5,7 +5,7 @@ Nemotron-H, Gemma. Key names are those of transformers' `configuration_*.py`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from generator.models.architecture import lacking_sizes
@@ -23,6 +23,7 @@ from generator.models.layer_kinds import (
 )
 from generator.models.unread import not_modelled, unread
 from generator.records import record
+from generator.resources import rows
 
 Config = Mapping[str, Any]
 Value = int | float | str | bool
@@ -31,34 +32,9 @@ Value = int | float | str | bool
 _TEXT = ("text_config", "llm_config", "language_config", "thinker_config")
 
 # The same size under the names of several families; the first that is present is used.
-_SIZES: Mapping[str, tuple[str, ...]] = {
-    "layers": ("num_hidden_layers", "n_layer", "num_layers"),
-    "heads": ("num_attention_heads", "n_head"),
-    "kv_heads": ("num_key_value_heads", "num_kv_heads", "num_attention_groups"),
-    "hidden_size": ("hidden_size", "n_embd"),
-    "vocab_size": ("vocab_size",),
-    "max_context": (
-        *("max_position_embeddings", "n_positions", "max_seq_len", "max_position_embedding"),
-        *("seq_length", "model_max_length"),
-    ),
-}
-_EXPERTS: Mapping[str, tuple[str, ...]] = {
-    "experts": (
-        *("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"),
-        "moe_num_primary_experts",
-    ),
-    "experts_per_token": (
-        *("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k"),
-        *("moe_top_k", "moe_num_active_primary_experts"),
-    ),
-    "expert_intermediate_size": (
-        *("moe_intermediate_size", "expert_intermediate_size"),
-        *("moe_ffn_hidden_size", "expert_ffn_hidden_size"),
-    ),
-    "expert_latent_size": ("moe_latent_size", "routed_expert_hidden_size"),
-}
-_SHARED_EXPERTS = (
-    *("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts"),
+_SIZES, _EXPERTS, _SHARED, _MAMBA = (
+    {size: names.split() for of, size, names in rows("config-sizes") if of == kind}
+    for kind in ("model", "experts", "shared", "mamba")
 )
 _LATENT = ("kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
 _LINEAR: Mapping[str, str] = {
@@ -70,12 +46,6 @@ _LINEAR: Mapping[str, str] = {
 # Kimi's linear attention: in a separate object, or as transformers 5 writes it.
 _KDA: Mapping[str, tuple[str, ...]] = {"kda_heads": ("num_heads",), "kda_head_dim": ("head_dim",)}
 _PLAIN_KDA: Mapping[str, str] = {"kda_heads": "linear_num_heads", "kda_head_dim": "linear_head_dim"}
-_MAMBA: Mapping[str, tuple[str, ...]] = {
-    "mamba_num_heads": ("mamba_num_heads", "mamba_n_heads"),
-    "mamba_head_dim": ("mamba_head_dim", "mamba_d_head"),
-    "ssm_state_size": ("ssm_state_size", "mamba_d_state"),
-    "n_groups": ("n_groups", "mamba_n_groups"),
-}
 # Types of a recurrent state by their names in config.json, and the families whose default is the
 # model's own. Source: vLLM, `_mamba_state_dtype`, `kda_state_dtype` (mamba_utils.py).
 _STATES: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -216,7 +186,7 @@ class _Reader:
             raise NoModelError(f"'{name}' is not a whole number")
         return value
 
-    def first(self, names: tuple[str, ...]) -> int | None:
+    def first(self, names: Sequence[str]) -> int | None:
         """A size by the first of its names that is present."""
         return next((size for name in names if (size := self.get(name)) is not None), None)
 
@@ -255,15 +225,8 @@ class _Reader:
         found["expert_intermediate_size"] = found["expert_intermediate_size"] or self.get(
             "intermediate_size"
         )
-        shared = self.first(
-            (
-                "moe_shared_expert_intermediate_size",
-                "shared_expert_intermediate_size",
-                "shared_intermediate_size",
-                "share_expert_dim",
-            )
-        )
-        count = self.first(_SHARED_EXPERTS) or (1 if shared else None)
+        shared = self.first(_SHARED["size"])
+        count = self.first(_SHARED["count"]) or (1 if shared else None)
         if self.config.get("enable_moe_block") is True:
             # Gemma 4 has a dense part beside the experts of each layer.
             count, shared = 1, self.get("intermediate_size")

@@ -10,35 +10,14 @@ import yaml
 
 from generator.diagnostics import Finding, KeyPath, Related
 from generator.records import record, replace
+from generator.resources import rows
 from generator.sitefile.sections import path_in_group
 from generator.sitefile.source import Document, Plain
 
 MASK = "********"
 
 # How providers begin their tokens and keys: what each contains, and its whole shape.
-_SHAPES = {
-    "a Hugging Face token": (("hf_",), r"\bhf_[A-Za-z0-9]{20,}"),
-    "an NVIDIA API key": (("nvapi-",), r"\bnvapi-[A-Za-z0-9_-]{16,}"),
-    "a GitHub token": (
-        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-        r"\b(gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})",
-    ),
-    "a GitLab token": (("glpat-",), r"\bglpat-[A-Za-z0-9_-]{16,}"),
-    "an API key": (("sk-",), r"\bsk-[A-Za-z0-9_-]{20,}"),
-    "a Slack token": (("xox",), r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    "an AWS key": (("AKIA", "ASIA"), r"\b(AKIA|ASIA)[A-Z0-9]{16}\b"),
-    "a Google API key": (("AIza",), r"\bAIza[A-Za-z0-9_-]{35}"),
-    "a JSON Web Token": (("eyJ",), r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"),
-    "a private key": (
-        ("-----BEGIN ",),
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----"
-        r"(?s:.*?)(-----END [A-Z0-9 ]{0,50}-----|\Z)",
-    ),
-    "an address with a password": (
-        ("://",),
-        r"\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{0,200}:[^\s/@]{1,200}@",
-    ),
-}
+_SHAPES = {looks: (signs.split(), shape) for looks, signs, shape in rows("secret-shapes")}
 _ANY_SHAPE = "|".join(pattern for _, pattern in _SHAPES.values())
 # Most texts have none of these, and compiling the patterns takes longer than reading a site.
 _SIGNS = tuple(sign for signs, _ in _SHAPES.values() for sign in signs)

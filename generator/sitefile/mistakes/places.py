@@ -500,15 +500,12 @@ def name_as_key(faults: Faults) -> Found:
         is_name = isinstance(inner, dict) and is_valid((*place, "name"), name)
         if near or not is_name or not place or not isinstance(place[-1], int):
             continue
-        span = faults.document.locate(fault.path, at_key=True)
-        written = f"name: {name}"
-        edits = (Rewrite(replace(span, end_column=span.end_column + 1), written),) if span else ()
+        span, text = faults.document.locate(fault.path, at_key=True), f"name: {name}"
+        whole = span and replace(span, end_column=span.end_column + 1)
         # What is below the name is in another column than the keys beside it.
-        proposals = (edits,) if edits and not inner and not span.file else ()
-        text = f"write '- {written}'" + (
-            ", and what is below it in the same column" if inner else ""
-        )
+        proposals = ((Rewrite(whole, text),),) if whole and not whole.file and not inner else ()
         message = f"the name of {place_name(place)} is a key"
+        text = f"write '- {text}'" + (", and what is below it in its column" if inner else "")
         finding = _finding("SG101", message, text, place, proposals=proposals)
         added = (Add((*place, key), value) for key, value in inner.items())
         yield finding, (Add((*place, "name"), name), *added, Remove(fault.path))
