@@ -74,7 +74,7 @@ def _nodes(count: int) -> str:
     return "is 1 node" if count == 1 else f"are {count} nodes"
 
 
-@rule("SG605", Severity.WARNING)
+@rule("SG605", Severity.WARNING, suppressed_by="SG441")
 def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
     """The image contains the engine and version that the site names."""
     known = catalogs.image(engine.image)

@@ -5,11 +5,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 
 from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.flag_files import versions
 from generator.catalogs.nccl import BLACKWELL, LAZY, never_was, releases, releases_of
 from generator.catalogs.versions import release
 from generator.derive import environment
 from generator.derive.serving import engine_of
-from generator.diagnostics import KeyPath, Related, Severity, listed, removal, replacements, slips
+from generator.diagnostics import (
+    KeyPath,
+    Related,
+    Replace,
+    Severity,
+    listed,
+    removal,
+    replacements,
+    slips,
+)
 from generator.fabric.addressing import Fabric
 from generator.fabric.nccl import ROUTED_FROM, connections
 from generator.fabric.topologies import TOPOLOGIES
@@ -172,6 +182,16 @@ def nonexistent_nccl_release(engine: DeclaredEngine) -> Iterator[Fault]:
     """The version of NCCL is one that was released, and that runs on a GB10."""
     if engine.nccl and not engine.nccl_patched and never_was(engine.nccl):
         near = [one for one in releases() if slips(engine.nccl, one) == 1]
+        if engine.version in releases() and engine.nccl in versions(engine.name):
+            places = (("engine", "version"), engine.nccl), (("engine", "nccl"), engine.version)
+            yield Fault(
+                "the values of 'version' and 'nccl' are swapped",
+                places[0][0],
+                f"write 'version: {engine.nccl}' and 'nccl: {engine.version}'",
+                related=(Related("the other one", places[1][0]),),
+                proposals=(tuple(Replace(path, value) for path, value in places),),
+            )
+            return
         yield Fault(
             f"there is no NCCL {engine.nccl}",
             ("engine", "nccl"),

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.flag_files import is_between, is_covered
+from generator.catalogs.flag_files import is_between, is_covered, versions
 from generator.catalogs.flags import ResolvedFlag
 from generator.catalogs.replacements import replacement
+from generator.catalogs.versions import Version, version
 from generator.diagnostics import KeyPath, Related, replacements
 from generator.records import record
 from generator.rules.flags.parser import Parser, parsers
@@ -118,10 +119,24 @@ def _flags(engine: DeclaredEngine, known: Parser) -> Iterator[Verdict]:
         twice = next((part for part in own if part in first), ())
         if twice and (verdict is None or verdict[0] == "SG642"):
             yield _twice(name, first[twice], ".".join(twice[1:]))
-        elif verdict:
+        elif verdict and not (verdict[0] == "SG633" and _may_be_there(name, known, engine)):
             yield verdict
         for part in own:
             first.setdefault(part, name)
+
+
+def _may_be_there(name: str, known: Parser, engine: DeclaredEngine) -> bool:
+    """Whether a release before all that have a catalog may have a flag that they lack."""
+    gone, own = replacement(known.engine, f"--{name}"), version(engine.version)
+    # Builds have numbers of their own.
+    others = [
+        one for one in map(version, versions(known.engine)) if _is_build(one) == _is_build(own)
+    ]
+    return gone is not None and gone.gone == "earlier" and own < min(others, default=own)
+
+
+def _is_build(own: Version) -> bool:
+    return len(own.release) == 1
 
 
 def _parts(found: ResolvedFlag, value: Any) -> Iterator[tuple[str, ...]]:

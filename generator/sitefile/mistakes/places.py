@@ -340,16 +340,19 @@ def moved(faults: Faults) -> Found:
 
 
 def beside_groups(faults: Faults) -> Found:
-    """A model and engine at the margin, and groups that have none."""
+    """A model and engine at the margin, and groups that have none of their own."""
     groups, own = faults.data.get(GROUPS), [key for key in SERVED if key in faults.data]
     if not own or not isinstance(groups, list) or not all(isinstance(g, dict) for g in groups):
         return
-    lacking = [(GROUPS, n, key) for n, g in enumerate(groups) for key in own if key not in g]
-    if len(lacking) == len(groups) * len(own):
+    numbers = [n for n, group in enumerate(groups) if not {*own, "like"} & set(group)]
+    lacking = [(GROUPS, n, key) for n in numbers for key in own]
+    if lacking:
         edits: Proposal = tuple(Remove((key,)) for key in own)
         edits += tuple(Add(place, faults.data[str(place[-1])]) for place in lacking)
         names = listed(map(repr, own), "and")
         text = "move them into each group, or remove 'groups' to serve one model on all nodes"
+        if len(numbers) < len(groups):
+            text = f"move them into {listed((place_name((GROUPS, n)) for n in numbers), 'and')}"
         message = f"{names} at the top can't be combined with 'groups': each group needs its own"
         # In several groups each would be there more than once.
         proposals = (edits,) if len(groups) == 1 else ()
