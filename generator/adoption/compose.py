@@ -11,20 +11,9 @@ from generator.adoption.found import Container, Variable, Word
 from generator.adoption.items import of_yaml
 from generator.adoption.yaml_file import Yaml
 from generator.records import replace
+from generator.resources import rows
 
-_OPTIONS = {
-    "restart": "restart",
-    "privileged": "privileged",
-    "network_mode": "network",
-    "ipc": "ipc",
-    "shm_size": "shm-size",
-    "mem_limit": "memory",
-    "deploy.resources.limits.memory": "memory",
-    "cpuset": "cpuset-cpus",
-    "pid": "pid",
-    "user": "user",
-    "container_name": "name",
-}
+_OPTIONS = {key: option for key, option in rows("compose-options")}
 
 
 def is_compose(file: Yaml) -> bool:

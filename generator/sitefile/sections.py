@@ -68,8 +68,8 @@ def path_in_group(path: KeyPath) -> KeyPath:
 
 @cache
 def section_keys() -> dict[str, frozenset[str]]:
-    """The keys of each section, or of its entries if it is a list."""
-    return {name: frozenset(entry_keys(name)) for name in SECTIONS}
+    """The keys of each section and of groups, or of its entries if it is a list."""
+    return {name: frozenset(entry_keys(name)) for name in (*SECTIONS, GROUPS)}
 
 
 def entry_keys(section: str) -> Mapping[str, Any]:

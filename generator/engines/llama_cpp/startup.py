@@ -7,25 +7,13 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from generator import resources
 from generator.catalogs.flag_files import catalog
 from generator.engines import rows
 from generator.engines.startup import Condition, Refusal, Start
 
 # The syntax of values, and an example.
-_KEY = r"[^=]+=(?:int:-?\d.*|float:.+|bool:(?:true|false)|str:.*)"
-_FORMS = {
-    "override-kv": (_KEY, "KEY=int:VALUE"),
-    "override-tensor": (r"[^=]+=[A-Za-z].*", "PATTERN=CPU"),
-    "spec-draft-override-tensor": (r"[^=]+=[A-Za-z].*", "PATTERN=CPU"),
-    "logit-bias": (r"\d+[+-].+", "TOKEN+1"),
-    "lora-scaled": (r".+:.+", "PATH:SCALE"),
-    "control-vector-scaled": (r".+:.+", "PATH:SCALE"),
-    "cpu-range": (r"\d*-\d*", "0-9"),
-    "cpu-range-batch": (r"\d*-\d*", "0-9"),
-    "cpu-mask": (r"(?:0x)?[0-9A-Fa-f]+", "0xff"),
-    "cpu-mask-batch": (r"(?:0x)?[0-9A-Fa-f]+", "0xff"),
-    "tensor-split": (r"[\d./]+", "1,1"),
-}
+_FORMS = {flag: (pattern, example) for flag, pattern, example in resources.rows("llama-forms")}
 
 
 def _split(start: Start) -> list[str]:

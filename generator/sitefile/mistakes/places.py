@@ -172,7 +172,8 @@ def _are_enough(keys: list[str], head: KeyPath, faults: Faults) -> bool:
 def _with_head(
     faults: Faults, mapping: KeyPath, keys: list[str], around: KeyPath, head: str
 ) -> Found:
-    lines = faults.lines
+    lines, is_list = faults.lines, "list" in types_of(rules_at((*around, head)))
+    entry = faults.document.locate(mapping) if is_list and mapping != around else None
     spans = {
         span.line: (span, key)
         for key in keys
@@ -182,6 +183,9 @@ def _with_head(
         )
         if span and not lines[span.line][: span.column].strip(" -{")
     }
+    if entry and not entry.file:
+        # All of the entry is one of the list, also what any entry may have.
+        spans = {entry.line: (entry, keys[0])}
     beside = next(iter(value_at(faults.data, around) if around else faults.data), "")
     margin = faults.document.locate((*around, beside), at_key=True)
     if not spans or margin is None:
@@ -307,7 +311,7 @@ def _dedented(faults: Faults, path: KeyPath) -> tuple[Rewrite, ...]:
 
 def moved(faults: Faults) -> Found:
     """A key that one mapping has needlessly, while another one that requires it has none."""
-    for path in faults.strays:
+    for path in (*faults.strays, *_among_names(faults)):
         key = str(path[-1])
         homes = [place for place, names in faults.missing.items() if key in names]
         is_twice = faults.second(path) is not None
@@ -337,6 +341,28 @@ def moved(faults: Faults) -> Found:
                     ),
                     (edits[0], Add(there, value)),
                 )
+
+
+def _among_names(faults: Faults) -> Iterator[KeyPath]:
+    """Keys that another mapping lacks where any name is right: among flags, variables, switches."""
+    wanted = {name for names in faults.missing.values() for name in names}
+    wanted |= {key for fault in faults.of("nullable") for key in _entry_keys(fault.path)}
+    for path in _keys_below((), faults.data) if wanted else ():
+        around = (path[:end] for end in range(1, len(path)))
+        if path[-1] in wanted and any("valuesrules" in rules_at(place) for place in around):
+            yield path
+
+
+def _keys_below(place: KeyPath, data: Any) -> Iterator[KeyPath]:
+    entries = enumerate(data) if isinstance(data, list) else ()
+    for key, value in data.items() if isinstance(data, dict) else entries:
+        yield from ((*place, key), *_keys_below((*place, key), value))
+
+
+def _around(faults: Faults) -> list[KeyPath]:
+    """The groups and the site itself, which may have an engine."""
+    groups = faults.data.get(GROUPS)
+    return [*((GROUPS, n) for n in range(len(groups) if isinstance(groups, list) else 0)), ()]
 
 
 def beside_groups(faults: Faults) -> Found:
@@ -379,9 +405,7 @@ def _lacks(faults: Faults, section: str, key: str, is_twice: bool) -> bool:
 
 def of_the_engine(faults: Faults) -> Found:
     """Flags of the engine, and variables, that are neither under 'args' nor under 'env'."""
-    groups = faults.data.get(GROUPS)
-    numbers = range(len(groups)) if isinstance(groups, list) else ()
-    arounds: list[KeyPath] = [*((GROUPS, number) for number in numbers), ()]
+    arounds = _around(faults)
     misnamed = {fault.path: fault for fault in faults.of("check_with") if fault.of_name}
     for path in [*faults.strays, *misnamed][:_MOST_KEYS]:
         if path[-2:-1] == ("args",):
