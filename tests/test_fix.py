@@ -251,6 +251,24 @@ def test_what_is_kept(before: str, after: str, is_kept: bool) -> None:
     assert kept(*(source.read("", text.encode()) for text in (before, after))) is is_kept
 
 
+PARTS = (
+    *("ollama/{}", "ghcr.io/x/{}", "{}-hf", "{}:q4", "{}@main", "{}/v1", "/{}", "~/{}", "${}"),
+    *("{}.local", "{} old", "{}%", "nvidia@{}", "{}-instruct"),
+)
+
+
+@pytest.mark.parametrize("path", sorted(TODAY.glob("*.yaml")), ids=lambda path: path.stem)
+def test_part_of_a_text_is_missed(path: Path) -> None:
+    """An owner, a registry, a tag, a domain, or a sign that makes a path or a variable."""
+    site = Written(path.read_text())
+    after = source.read("", site.text.encode())
+    names = [value for value in site.values if value.plain and value.text.isidentifier()]
+    names = [value for value in names if value.text not in ("true", "false")]
+    texts = [site.replaced(name, part.format(name.text)) for name in names for part in PARTS]
+    assert len(texts) > 100
+    assert [text for text in texts if kept(source.read("", text.encode()), after)] == []
+
+
 @pytest.mark.parametrize("path", sorted(TODAY.glob("*.yaml")), ids=lambda path: path.stem)
 def test_what_is_gone_is_missed(path: Path) -> None:
     """Each value that is left out, or replaced by another one, and each line that is left out."""

@@ -124,6 +124,12 @@ def test_models_are_sorted_by_what_is_asked(key: str, figure: str, sparkgen: Com
     assert figures == sorted(figures, reverse=True)
 
 
+def test_order_needs_a_site(sparkgen: Command) -> None:
+    outcome = sparkgen("models", "qwen", "--sort", "speed", cwd=ROOT)
+    assert outcome.code == 2
+    assert "--sort needs --fits SITE" in outcome.err
+
+
 def test_all_groups_are_listed(sparkgen: Command) -> None:
     outcome = sparkgen("models", "gemma", "--fits", ROOT / "sites/more/three-models.yaml", cwd=ROOT)
     rows = [line.split()[0] for line in outcome.out.splitlines()]

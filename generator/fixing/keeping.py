@@ -45,7 +45,7 @@ _OF_A_SHELL = ("export", "set", "e", "env")
 _IS_NAME = re.compile(r"[\W_]*[A-Za-z][\w .-]*[\W_]*")
 _SHORT = 4
 # What makes a text a path, a variable or a share; './' before a path and '/' behind it say nothing.
-_SIGN = re.compile(r"(?<!^\.)[/~$@%](?!/*$)")
+_SIGN = re.compile(r"[~$@%]|(?<!^\.)/(?=\S)")
 _MOST_LETTERS = 3
 _COMMENT = re.compile(r"(?<!\s)\s*+(#|//)\s.*$")
 
@@ -129,7 +129,8 @@ def _took(old: _Scalar, new: list[_Scalar]) -> bool:
     for part in parts:
         new.remove(part)
     found = Counter(word for _, part in parts for word in _said(part))
-    return bool(same) or (bool(words) and not words - found)
+    signs = Counter(_SIGN.findall(text)) - Counter(_SIGN.findall(" ".join(t for _, t in parts)))
+    return bool(same) or (bool(words) and not words - found and not signs)
 
 
 def _tokens(text: str) -> Counter[str]:
@@ -190,14 +191,14 @@ def _rewritten(document: Document, edit: Rewrite) -> str:
 def _is_same(old: str, new: str) -> bool:
     """Whether a scalar is written in another form, or is the right spelling of a name."""
     old, new = _COMMENT.sub("", old).lower(), new.lower()
+    forms = _letters(old), _letters(old).translate(FIGURES)
+    is_near = _letters(new) in forms or _is_corrected(old, new)
     return (
-        (_letters(old) == _letters(new) and not _loses_a_part(old, new))
-        or _letters(old).translate(FIGURES) == _letters(new)
+        (is_near and not _loses_a_part(old, new))
         or any(_letters(old) in same and new in same for same in (_ON, _OFF))
         or bool((_numbers(old) | _numbers(f"{old}%")) & _numbers(new))
         or new.startswith(f"{old}/")
         or new in _addresses(old)
-        or _is_corrected(old, new)
     )
 
 
@@ -223,8 +224,7 @@ def _addresses(text: str) -> tuple[str, ...]:
 def _is_corrected(old: str, new: str) -> bool:
     """Whether one is a misspelling; digits of names and versions may differ by a slip as well."""
     is_name = len(old) > _SHORT and bool(re.match(r"[a-z]|\d+\.\d+\.\d+$", old))
-    is_near = bool(misspelt(old, [new])) or (is_name and slips(old, new) == 1)
-    return is_near and not _loses_a_part(old, new)
+    return bool(misspelt(old, [new])) or (is_name and slips(old, new) == 1)
 
 
 def _loses_a_part(old: str, new: str) -> bool:
