@@ -183,7 +183,11 @@ def unused_port(engine: DeclaredEngine) -> Iterator[Fault]:
             f"no program here uses the port{several} {listed(map(repr, names))}",
             ("engine", "ports", names[0]),
             did_you_mean(names[0], known)
-            or (f"'{launcher}' uses {listed(known, 'and')}" if known else "remove it"),
+            or (
+                f"remove it: '{launcher}' has {listed(map(repr, known), 'and')}"
+                if known
+                else "remove it"
+            ),
             at_key=True,
             proposals=removal(*(("engine", "ports", name) for name in names))
             if not known

@@ -203,7 +203,7 @@ def nonexistent_nccl_release(engine: DeclaredEngine) -> Iterator[Fault]:
         yield Fault(
             f"NCCL {engine.nccl} does not run on a GB10: {first} is the first for Blackwell",
             ("engine", "nccl"),
-            "write the version in the image: its log says it with NCCL_DEBUG=VERSION",
+            "write the version in the image: with 'NCCL_DEBUG: VERSION' the engine's log shows it",
         )
 
 

@@ -367,7 +367,7 @@ def _within(path: str, folders: Sequence[str]) -> str:
 def _uncovered(named: _Named, engine: DeclaredEngine, missing: Sequence[str]) -> Fault:
     where = f" on {listed(missing, 'and')}" if missing else ""
     return Fault(
-        f"the container{where} has the image, the model and 'files', but no {named.path}",
+        f"{named.path} is not in the container{where}: it has the image, the model and 'files'",
         named.key,
         "remove 'nodes' from its entry, or name them all"
         if missing

@@ -193,6 +193,6 @@ def all_to_all_on_a_long_ring(
             yield Fault(
                 f"'{flag}: {value}' makes each rank send to all others, and not all are cabled",
                 place,
-                f"write {listed(keeps)}, or remove it",
+                f"write '{flag}: {listed(keeps)}', or remove it",
                 proposals=replacements(place, keeps) + removal(place),
             )

@@ -121,8 +121,8 @@ def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
     yield Fault(
         f"{kinds_text} add up to {count} layers, and 'layers' is {own['layers']}",
         ("model", "architecture", "layers"),
-        "count each layer once, as what it mixes tokens with; where all are attention and Mamba at "
-        "once, write both as many as 'layers'",
+        "count each layer in one of these keys; where every layer has attention and Mamba, write "
+        "the number of 'layers' in both",
     )
 
 

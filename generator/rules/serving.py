@@ -85,7 +85,7 @@ def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
         yield Fault(
             f"no group has {listed(idle, 'and')}, so no engine runs there",
             ("groups",),
-            "add them to a group, or to a new one, to serve there",
+            "to serve there, write their names under 'nodes' of a group",
             at_key=True,
             nodes=tuple(idle),
         )
