@@ -129,13 +129,15 @@ class _Course:
     def _stop(self, *, is_urgent: bool = False) -> bool:
         """Stop what is in the way of engines that start, of as many as do not wait for others.
 
-        If that `is_urgent`, of those alone to whose names nobody answers.
+        If that `is_urgent`, of those alone to whose names nobody answers. What others do without
+        stops first, and what that allows is done before the rest stops.
         """
         pending = (a for a in self.left if a.phase in (do.DRAIN, do.STOP))
         stops = [action for action in pending if not action.has_nothing_to_do(self.now)]
         chosen = self._chosen({action.engine for action in stops}, is_urgent=is_urgent)
-        ready = [action for action in stops if action.engine in chosen]
-        for action in sorted(ready, key=lambda a: (a.phase, chosen[a.engine])):
+        is_last = all(chosen.values())
+        ready = [a for a in stops if chosen.get(a.engine, not is_last) == is_last]
+        for action in sorted(ready, key=lambda a: a.phase):
             if self._can_be_done(action):
                 self._do(action)
                 self.left.remove(action)
