@@ -250,8 +250,13 @@ def shut_down(node: str) -> Action:
     return Action((11,), "shut the node down", node, needs, then, None, then)
 
 
-def unplug(cable: Cable, ends: Sequence[str], folders: Mapping[str, Folder] | None) -> Action:
-    """Take a cable out by its old number, while nothing runs or new folders do without it."""
+def unplug(
+    cable: Cable, ends: Sequence[str], off: Collection[str], folders: Mapping[str, Folder] | None
+) -> Action:
+    """Take a cable out by its old number, while nothing runs or new folders do without it.
+
+    Nodes that get other cables are `off` meanwhile.
+    """
 
     def then(now: Cluster) -> Cluster:
         return replace(now, plugged={e: c for e, c in now.plugged.items() if e not in ends})
@@ -260,6 +265,7 @@ def unplug(cable: Cable, ends: Sequence[str], folders: Mapping[str, Folder] | No
         must.is_idle(node) if folders is None else must.is_renewed(node, folders.get(node))
         for node in cable.nodes
     ]
+    quiet += (must.is_off(node) for node in cable.nodes if node in off)
     needs = (*(must.is_in(cable, end) for end in ends), *quiet)
     return Action((12,), f"unplug {cable} from {' and '.join(ends)}", "", needs, then)
 

@@ -217,7 +217,9 @@ def _cables(change: Change) -> Iterator[Action]:
     origin = {after: before for before, after in change.moved.items()}
     for cable, ends in change.unplugs:
         is_late, folders = change.is_late(cable), change.after.folders
-        yield _later(do.unplug(cable, ends, folders if is_late else None), 3, is_late=is_late)
+        off = () if is_late else change.power_cycled
+        action = do.unplug(cable, ends, off, folders if is_late else None)
+        yield _later(action, 3, is_late=is_late)
     for cable, ends in change.plugs:
         yield do.plug(cable, ends, origin.get(cable), is_early=change.is_early(cable))
     for name in change.power_cycled:

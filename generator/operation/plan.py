@@ -55,7 +55,9 @@ class _Course:
         promised = {n: min(count, self._view.promised(n)) for n, count in self._count.items()}
         self._kept = {name: count for name, count in promised.items() if count}
         self._waited_for = {"", *(n for e in change.active for n in e.nodes), *change.disturbed}
-        self._waited_for |= {door.node for door in change.after.doors if door.units}
+        opens, closes = ({d.node for d in b.doors if d.units} for b in (change.after, change.before))
+        self._waited_for |= opens
+        self._closed = closes - opens
         addresses = {a.node for a in self.left if a.phase == do.ADDRESS and a.unmet(self.now)}
         # Where people work while an engine is down.
         self._by_hand = change.disturbed | addresses
@@ -161,7 +163,7 @@ class _Course:
         for start in sorted(starts, key=lambda start: start.order(back)):
             is_early = any(self._count[n] < 2 or not is_urgent for n in soon & start.gone)
             is_down = any(not self._count[name] for name in start.names)
-            is_alone = start.opens or start.is_slow
+            is_alone = start.opens or start.closes or start.is_slow
             if is_early or not start.first or (is_urgent and not is_down) or (is_alone and chosen):
                 continue
             soon |= start.names - start.gone
@@ -197,6 +199,7 @@ class _Course:
             first,
             behind,
             any({*door.units} - self.now.nodes[door.node].running.keys() for door in doors),
+            not self._closed.isdisjoint(engine.nodes),
             not self._by_hand.isdisjoint(engine.nodes),
         )
 
@@ -205,7 +208,8 @@ class _Course:
 class _Start:
     """An engine that starts: its names, those `gone` once `first` stops, and which come `again`.
 
-    What all wait for is `behind`. It `opens` an address, or `is_slow`, as people work there.
+    What all wait for is `behind`. It `opens` or `closes` an address that others are reached at, or
+    `is_slow`, as people work there.
     """
 
     names: Set[str]
@@ -214,12 +218,13 @@ class _Start:
     first: Sequence[Engine]
     behind: Mapping[Place, Engine]
     opens: bool
+    closes: bool
     is_slow: bool
 
     def order(self, back: Set[str]) -> tuple[bool | int, ...]:
         """Later if it leaves names to others that come `back` with them, or brings no new one."""
         leaves = not back & self.gone <= self.names | self.again
-        return not self.opens, leaves, self.is_slow, self.names <= self.gone, len(self.behind)
+        return not self.opens, self.closes, leaves, self.is_slow, self.names <= self.gone, len(self.behind)
 
 
 def unreached(now: Cluster, after: Desired) -> str:
