@@ -59,8 +59,10 @@ class View:
 
 
 def successors(change: Change) -> Iterator[tuple[str, str]]:
-    """The names that nobody answers to any more, and what the same engine answers to then."""
-    after = {name for door in change.after.doors for name in door.names}
+    """The names that nobody answers to any more, and the new one that the same engine has then."""
+    both = (change.before, change.after)
+    before, after = ({name for door in d.doors for name in door.names} for d in both)
     for group, engine in change.before.running.items():
-        if new := change.switched.get(group) or change.after.running.get(group):
-            yield from ((name, new.names[0]) for name in engine.names if name not in after)
+        new = change.switched.get(group) or change.after.running.get(group)
+        if names := [name for name in new.names if name not in before] if new else ():
+            yield from ((name, names[0]) for name in engine.names if name not in after)

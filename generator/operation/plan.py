@@ -58,6 +58,8 @@ class _Course:
         opens, closes = ({d.node for d in b.doors if d.units} for b in (change.after, change.before))
         self._waited_for |= opens
         self._closed = closes - opens
+        self._known = {door.url for door in change.before.doors}
+        self._loading: Set[Place] = set()
         addresses = {a.node for a in self.left if a.phase == do.ADDRESS and a.unmet(self.now)}
         # Where people work while an engine is down.
         self._by_hand = change.disturbed | addresses
@@ -76,8 +78,17 @@ class _Course:
         """Whether fewer engines than before answer to a name."""
         return any(self._count[name] < count for name, count in self._kept.items())
 
+    def _is_awaited(self) -> bool:
+        """Whether what has been started brings back a name, if one has to come back."""
+        lost = {name for name, count in self._kept.items() if self._count[name] < count}
+        loads = (e for e in self._change.active if e.place in self._loading)
+        return not lost or any(not lost.isdisjoint(engine.names) for engine in loads)
+
     def _pass(self, level: int) -> bool:
         """Do all that can be done and costs that much, in the usual order."""
+        if level in (LOADS, STOPS):
+            waits = (action for action in self.left if action.phase == do.WAIT)
+            self._loading = {action.engine for action in waits if self._can_be_done(action)}
         left, self.left = self.left, []
         for action in left:
             if self._can_be_done(action) and self._level(action) == level:
@@ -107,8 +118,10 @@ class _Course:
 
     def _level(self, action: Action) -> int:
         """What an action costs clients."""
-        if action.phase in (do.WAIT, do.LAST):
-            return LOADS if action.phase == do.WAIT else SHOWN
+        if action.phase == do.LAST:
+            return SHOWN
+        if action.phase == do.WAIT:
+            return LOADS if self._is_awaited() else STOPS
         after, meanwhile = action.done(self.now), action.during(self.now)
         if self._is_open() and (action.phase >= do.LATER or action.node not in self._waited_for):
             counts = self._counts(after, action)
@@ -191,14 +204,14 @@ class _Course:
             found += filter(None, news)
             behind |= {other.place: other for other in way}
         again = {n for e in first if e.group in after for n in after[e.group].names}
-        doors = [door for door in self._change.after.doors if door.node in engine.nodes]
+        doors = [d for d in self._change.after.doors if d.units and d.node in engine.nodes]
         return _Start(
             self._kept.keys() & engine.names,
             self._kept.keys() & {name for each in first for name in each.names},
             again,
             first,
             behind,
-            any({*door.units} - self.now.nodes[door.node].running.keys() for door in doors),
+            any(door.url not in self._known for door in doors),
             not self._closed.isdisjoint(engine.nodes),
             not self._by_hand.isdisjoint(engine.nodes),
         )
