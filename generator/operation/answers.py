@@ -38,9 +38,13 @@ class View:
             for name in (self._behind if names is None else names)
         }
 
+    def groups(self, now: Cluster, names: Iterable[str] | None = None) -> dict[str, Set[str]]:
+        """The groups whose engines answer to these names, or to all."""
+        return {n: {g for _, g in found} for n, found in self.answers(now, names).items()}
+
     def counts(self, now: Cluster, names: Iterable[str] | None = None) -> dict[str, int]:
         """How many engines answer to these names, or to all."""
-        return {n: len({g for _, g in found}) for n, found in self.answers(now, names).items()}
+        return {name: len(groups) for name, groups in self.groups(now, names).items()}
 
     def promised(self, name: str) -> int:
         """How many engines answer to a name once the change is done."""

@@ -50,12 +50,15 @@ class _Course:
     def __init__(self, change: Change) -> None:
         self.now, self.left, self.moments = change.now, needed(change), list[Moment]()
         self._change, self._view = change, View(change)
-        self._count = self._view.counts(self.now)
+        self._groups = self._view.groups(self.now)
+        self._count = {name: len(groups) for name, groups in self._groups.items()}
         # How many engines answer to each name that is to be answered all the time, at least.
         promised = {n: min(count, self._view.promised(n)) for n, count in self._count.items()}
         self._kept = {name: count for name, count in promised.items() if count}
         self._waited_for = {"", *(n for e in change.active for n in e.nodes), *change.disturbed}
-        opens, closes = ({d.node for d in b.doors if d.units} for b in (change.after, change.before))
+        opens, closes = (
+            {d.node for d in b.doors if d.units} for b in (change.after, change.before)
+        )
         self._waited_for |= opens
         self._closed = closes - opens
         self._known = {door.url for door in change.before.doors}
@@ -79,8 +82,9 @@ class _Course:
         return any(self._count[name] < count for name, count in self._kept.items())
 
     def _is_awaited(self) -> bool:
-        """Whether what has been started brings back a name, if one has to come back."""
-        lost = {name for name, count in self._kept.items() if self._count[name] < count}
+        """Whether what has been started brings back a name, if nobody answers to one."""
+        lost = {name for name in self._kept if not self._count[name]}
+        lost |= {self._view.successors.get(name, name) for name in lost}
         loads = (e for e in self._change.active if e.place in self._loading)
         return not lost or any(not lost.isdisjoint(engine.names) for engine in loads)
 
@@ -102,24 +106,36 @@ class _Course:
 
     def _do(self, action: Action) -> None:
         moment = Moment(action, self.now, action.during(self.now), action.done(self.now))
-        self._count |= self._counts(moment.after, action)
+        changed = self._answering(moment.after, action)
+        self._groups |= changed
+        self._count |= {name: len(groups) for name, groups in changed.items()}
         self.moments.append(moment)
         self.now = moment.after
 
-    def _counts(self, after: Cluster, action: Action) -> dict[str, int]:
-        """How many engines answer to each name for which that may have changed."""
+    def _answering(self, after: Cluster, action: Action) -> dict[str, Set[str]]:
+        """The groups that answer to each name for which that may have changed."""
         names = self._view.changed(self.now, after, action.node)
-        return self._view.counts(after, names)
+        return self._view.groups(after, names)
 
-    def _loses(self, after: Cluster, action: Action, least: Mapping[str, int]) -> bool:
-        """Whether fewer engines answer, of as many as should at least."""
+    def _counts(self, after: Cluster, action: Action) -> dict[str, int]:
+        """How many they are."""
+        return {name: len(groups) for name, groups in self._answering(after, action).items()}
+
+    def _lost(self, after: Cluster, action: Action, least: Mapping[str, int]) -> set[str]:
+        """The names to which fewer engines answer, of as many as should at least."""
         counts = {n: c for n, c in self._counts(after, action).items() if n in self._kept}
-        return any(count < min(least[n], self._count[n]) for n, count in counts.items())
+        return {n for n, count in counts.items() if count < min(least[n], self._count[n])}
+
+    def _is_due(self, names: Set[str], engine: Place) -> bool:
+        """Whether another engine is still to answer to each of these names."""
+        active, serving = self._change.active, self.now.serving
+        others = (e for e in active if e.place != engine and serving.get(e.place) != e)
+        return names <= {name for each in others for name in each.names}
 
     def _level(self, action: Action) -> int:
         """What an action costs clients."""
-        if action.phase == do.LAST:
-            return SHOWN
+        if action.phase in (do.DRAIN, do.STOP, do.LAST):
+            return SHOWN if action.phase == do.LAST else STOPS
         if action.phase == do.WAIT:
             return LOADS if self._is_awaited() else STOPS
         after, meanwhile = action.done(self.now), action.during(self.now)
@@ -127,19 +143,21 @@ class _Course:
             counts = self._counts(after, action)
             if not any(count > self._count[name] for name, count in counts.items()):
                 return STOPS
-        is_stop = action.phase in (do.DRAIN, do.STOP)
-        if self._loses(after, action, self._kept) or (
-            action.phase == do.SWITCH and self._is_open()
-        ):
-            return STOPS if is_stop else HARM
+        if self._lost(after, action, self._kept) or (action.phase == do.SWITCH and self._is_open()):
+            return HARM
         if action.phase == do.SWITCH:
-            return BREAK if self._loses(meanwhile, action, self._kept) else TURN
+            lost = self._lost(meanwhile, action, self._kept)
+            return TURN if not lost else HARM if self._is_due(lost, action.engine) else BREAK
+        if any(
+            not self._count[name] for name, count in self._counts(after, action).items() if count
+        ):
+            return FREE
         if len(after.serving) >= len(self.now.serving) and not any(
-            self._loses(now, action, self._count) for now in (after, meanwhile)
+            self._lost(now, action, self._count) for now in (after, meanwhile)
         ):
             return FREE
         is_short = action.seconds is not None and action.seconds <= do.SERVICE_SECONDS
-        return SHORT if is_short and not is_stop else HARM
+        return SHORT if is_short else HARM
 
     def _stop(self, *, is_urgent: bool = False) -> bool:
         """Stop what is in the way of engines that start, of as many as do not wait for others.
@@ -152,11 +170,12 @@ class _Course:
         chosen = self._chosen({action.engine for action in stops}, is_urgent=is_urgent)
         is_last = all(chosen.values())
         ready = [a for a in stops if chosen.get(a.engine, not is_last) == is_last]
+        done = len(self.moments)
         for action in sorted(ready, key=lambda a: a.phase):
             if self._can_be_done(action):
                 self._do(action)
                 self.left.remove(action)
-        return bool(ready)
+        return len(self.moments) > done
 
     def _chosen(self, stopping: set[Place], *, is_urgent: bool) -> dict[Place, bool]:
         """What stops now, each with whether no other engine answers to one of its names.
@@ -165,23 +184,24 @@ class _Course:
         """
         due = {action.engine for action in self.left if action.phase in (do.START, do.SWITCH)}
         begun = {action.engine for action in self.left if action.phase == do.WAIT} - due
-        soon = {n for e in self._change.active if e.place in begun for n in e.names}
         stops = [engine for engine in self._change.stopping if engine.place in stopping]
-        starts = [
-            self._start(engine, stops) for engine in self._change.active if engine.place in due
-        ]
+        active = self._change.active
+        starts = [self._start(engine, stops) for engine in active if engine.place in due]
+        soon = {n for e in active if e.place in begun for n in e.names}
+        later = {n for start in starts if not start.first for n in start.names}
         back = {name for start in starts for name in start.names & start.gone}
         chosen: dict[Place, bool] = {}
         counts = dict(self._count)
         for start in sorted(starts, key=lambda start: start.order(back)):
-            is_early = any(self._count[n] < 2 or not is_urgent for n in soon & start.gone)
+            ends = {name for name in start.gone if self._count[name] < 2}
+            is_early = bool(soon & (ends if is_urgent else start.gone) or later & ends)
             is_down = any(not self._count[name] for name in start.names)
             is_alone = start.opens or start.closes or start.is_slow
             if is_early or not start.first or (is_urgent and not is_down) or (is_alone and chosen):
                 continue
             soon |= start.names - start.gone
             for each in start.behind.values():
-                mine = [name for name in each.names if name in self._kept]
+                mine = self._names(each)
                 is_last = any(self._count[name] < 2 for name in mine)
                 is_due = each in start.first or not is_last
                 if is_due and all(counts[n] > 1 or self._count[n] < 2 for n in mine):
@@ -190,6 +210,11 @@ class _Course:
             if is_alone:
                 break
         return chosen
+
+    def _names(self, engine: Engine) -> list[str]:
+        """The names that an engine answers to now."""
+        known = self._kept.keys() & engine.names
+        return [name for name in known if engine.group in self._groups[name]]
 
     def _start(self, engine: Engine, stops: Sequence[Engine]) -> "_Start":
         """What stops is on its nodes, or where cables change with those of its nodes."""
@@ -207,7 +232,7 @@ class _Course:
         doors = [d for d in self._change.after.doors if d.units and d.node in engine.nodes]
         return _Start(
             self._kept.keys() & engine.names,
-            self._kept.keys() & {name for each in first for name in each.names},
+            {n for each in first for n in self._names(each)},
             again,
             first,
             behind,
@@ -237,7 +262,14 @@ class _Start:
     def order(self, back: Set[str]) -> tuple[bool | int, ...]:
         """Later if it leaves names to others that come `back` with them, or brings no new one."""
         leaves = not back & self.gone <= self.names | self.again
-        return not self.opens, self.closes, leaves, self.is_slow, self.names <= self.gone, len(self.behind)
+        return (
+            not self.opens,
+            self.closes,
+            leaves,
+            self.is_slow,
+            self.names <= self.gone,
+            len(self.behind),
+        )
 
 
 def unreached(now: Cluster, after: Desired) -> str:
