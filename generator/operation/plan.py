@@ -50,20 +50,24 @@ class _Course:
     def __init__(self, change: Change) -> None:
         self.now, self.left, self.moments = change.now, needed(change), list[Moment]()
         self._change, self._view = change, View(change)
+        # The groups that answer to each name now.
         self._groups = self._view.groups(self.now)
-        self._count = {name: len(groups) for name, groups in self._groups.items()}
         # How many engines answer to each name that is to be answered all the time, at least.
-        promised = {n: min(count, self._view.promised(n)) for n, count in self._count.items()}
+        promised = {n: min(len(g), self._view.promised(n)) for n, g in self._groups.items()}
         self._kept = {name: count for name, count in promised.items() if count}
         self._waited_for = {"", *(n for e in change.active for n in e.nodes), *change.disturbed}
-        opens, closes = (
-            {d.node for d in b.doors if d.units} for b in (change.after, change.before)
-        )
-        self._waited_for |= opens
-        self._closed = closes - opens
-        self._known = {door.url for door in change.before.doors}
-        self._loading: Set[Place] = set()
+        both = (change.before, change.after)
+        before, after = ({d.node: d.url for d in each.doors if d.units} for each in both)
+        self._waited_for |= after.keys()
+        # Where an address that others are reached at, too, opens and closes.
+        self._opened = {node for node, url in after.items() if url != before.get(node)}
+        self._closed = before.keys() - after.keys()
         addresses = {a.node for a in self.left if a.phase == do.ADDRESS and a.unmet(self.now)}
+        self._waiting = [action for action in self.left if action.phase == do.WAIT]
+        self._active = {engine.place: engine for engine in change.active}
+        self._awaits, self._switched = True, [*change.switched.values()]
+        checked = (action.nodes for action in self.left if action.nodes)
+        self._linked = [change.disturbed, *map(set, checked)]
         # Where people work while an engine is down.
         self._by_hand = change.disturbed | addresses
 
@@ -79,20 +83,18 @@ class _Course:
 
     def _is_open(self) -> bool:
         """Whether fewer engines than before answer to a name."""
-        return any(self._count[name] < count for name, count in self._kept.items())
+        return any(len(self._groups[name]) < count for name, count in self._kept.items())
 
     def _is_awaited(self) -> bool:
         """Whether what has been started brings back a name, if nobody answers to one."""
-        lost = {name for name in self._kept if not self._count[name]}
+        lost = {name for name in self._kept if not self._groups[name]}
         lost |= {self._view.successors.get(name, name) for name in lost}
-        loads = (e for e in self._change.active if e.place in self._loading)
-        return not lost or any(not lost.isdisjoint(engine.names) for engine in loads)
+        waits = (a.engine for a in self._waiting if self._can_be_done(a)) if lost else ()
+        return not lost or any(not lost.isdisjoint(self._active[place].names) for place in waits)
 
     def _pass(self, level: int) -> bool:
         """Do all that can be done and costs that much, in the usual order."""
-        if level in (LOADS, STOPS):
-            waits = (action for action in self.left if action.phase == do.WAIT)
-            self._loading = {action.engine for action in waits if self._can_be_done(action)}
+        self._awaits = level < LOADS or self._is_awaited()
         left, self.left = self.left, []
         for action in left:
             if self._can_be_done(action) and self._level(action) == level:
@@ -106,9 +108,7 @@ class _Course:
 
     def _do(self, action: Action) -> None:
         moment = Moment(action, self.now, action.during(self.now), action.done(self.now))
-        changed = self._answering(moment.after, action)
-        self._groups |= changed
-        self._count |= {name: len(groups) for name, groups in changed.items()}
+        self._groups |= self._answering(moment.after, action)
         self.moments.append(moment)
         self.now = moment.after
 
@@ -117,14 +117,14 @@ class _Course:
         names = self._view.changed(self.now, after, action.node)
         return self._view.groups(after, names)
 
-    def _counts(self, after: Cluster, action: Action) -> dict[str, int]:
-        """How many they are."""
-        return {name: len(groups) for name, groups in self._answering(after, action).items()}
-
-    def _lost(self, after: Cluster, action: Action, least: Mapping[str, int]) -> set[str]:
-        """The names to which fewer engines answer, of as many as should at least."""
-        counts = {n: c for n, c in self._counts(after, action).items() if n in self._kept}
-        return {n for n, count in counts.items() if count < min(least[n], self._count[n])}
+    def _lost(self, after: Cluster, action: Action, *, is_spare: bool) -> set[str]:
+        """The names to which fewer engines answer; if some are to spare, than at least should."""
+        lost = set()
+        for name, groups in self._answering(after, action).items():
+            now, least = len(self._groups[name]), self._kept.get(name, 0)
+            if least and len(groups) < (min(now, least) if is_spare else now):
+                lost.add(name)
+        return lost
 
     def _is_due(self, names: Set[str], engine: Place) -> bool:
         """Whether another engine is still to answer to each of these names."""
@@ -137,24 +137,24 @@ class _Course:
         if action.phase in (do.DRAIN, do.STOP, do.LAST):
             return SHOWN if action.phase == do.LAST else STOPS
         if action.phase == do.WAIT:
-            return LOADS if self._is_awaited() else STOPS
+            return LOADS if self._awaits else STOPS
         after, meanwhile = action.done(self.now), action.during(self.now)
-        if self._is_open() and (action.phase >= do.LATER or action.node not in self._waited_for):
-            counts = self._counts(after, action)
-            if not any(count > self._count[name] for name, count in counts.items()):
-                return STOPS
-        if self._lost(after, action, self._kept) or (action.phase == do.SWITCH and self._is_open()):
+        found = self._answering(after, action).items()
+        more = [name for name, groups in found if len(groups) > len(self._groups[name])]
+        is_later = action.phase >= do.LATER or action.node not in self._waited_for
+        if is_later and not more and self._is_open():
+            return STOPS
+        if self._lost(after, action, is_spare=True):
             return HARM
+        lost = self._lost(meanwhile, action, is_spare=action.phase == do.SWITCH)
         if action.phase == do.SWITCH:
-            lost = self._lost(meanwhile, action, self._kept)
-            return TURN if not lost else HARM if self._is_due(lost, action.engine) else BREAK
-        if any(
-            not self._count[name] for name, count in self._counts(after, action).items() if count
-        ):
-            return FREE
-        if len(after.serving) >= len(self.now.serving) and not any(
-            self._lost(now, action, self._count) for now in (after, meanwhile)
-        ):
+            if not lost and any(len(self._groups[n]) < self._kept.get(n, 0) for n in more):
+                return LOADS
+            is_late = self._is_open() or (lost and self._is_due(lost, action.engine))
+            return HARM if is_late else BREAK if lost else TURN
+        lost |= self._lost(after, action, is_spare=False)
+        is_kept = not lost and len(after.serving) >= len(self.now.serving)
+        if is_kept or not all(self._groups[name] for name in more):
             return FREE
         is_short = action.seconds is not None and action.seconds <= do.SERVICE_SECONDS
         return SHORT if is_short else HARM
@@ -191,23 +191,28 @@ class _Course:
         later = {n for start in starts if not start.first for n in start.names}
         back = {name for start in starts for name in start.names & start.gone}
         chosen: dict[Place, bool] = {}
-        counts = dict(self._count)
+        counts = {name: len(groups) for name, groups in self._groups.items()}
         for start in sorted(starts, key=lambda start: start.order(back)):
-            ends = {name for name in start.gone if self._count[name] < 2}
+            ends = {name for name in start.gone if len(self._groups[name]) < 2}
             is_early = bool(soon & (ends if is_urgent else start.gone) or later & ends)
-            is_down = any(not self._count[name] for name in start.names)
-            is_alone = start.opens or start.closes or start.is_slow
-            if is_early or not start.first or (is_urgent and not is_down) or (is_alone and chosen):
+            is_down = not all(self._groups[name] for name in start.names)
+            if (
+                is_early
+                or not start.first
+                or (is_urgent and not is_down)
+                or (start.is_alone and chosen)
+            ):
                 continue
             soon |= start.names - start.gone
-            for each in start.behind.values():
+            by_hand = sorted(start.behind.values(), key=lambda e: self._by_hand.isdisjoint(e.nodes))
+            for each in by_hand:
                 mine = self._names(each)
-                is_last = any(self._count[name] < 2 for name in mine)
+                is_last = any(len(self._groups[name]) < 2 for name in mine)
                 is_due = each in start.first or not is_last
-                if is_due and all(counts[n] > 1 or self._count[n] < 2 for n in mine):
+                if is_due and all(counts[n] > 1 or len(self._groups[n]) < 2 for n in mine):
                     chosen[each.place] = is_last
                     counts |= {name: counts[name] - 1 for name in mine}
-            if is_alone:
+            if start.is_alone:
                 break
         return chosen
 
@@ -217,28 +222,30 @@ class _Course:
         return [name for name in known if engine.group in self._groups[name]]
 
     def _start(self, engine: Engine, stops: Sequence[Engine]) -> "_Start":
-        """What stops is on its nodes, or where cables change with those of its nodes."""
-        cables, after = self._change.disturbed, self._change.after.running
+        """What stops is on its nodes, or where cables or links change with those of its nodes."""
+        after = self._change.after.running
         found, first = [engine], list[Engine]()
         behind: dict[Place, Engine] = {}
         for each in found:
-            nodes = {*each.nodes} | (cables if not cables.isdisjoint(each.nodes) else set())
+            nodes = {*each.nodes}
+            nodes |= {n for own in self._linked if not nodes.isdisjoint(own) for n in own}
             way = [other for other in stops if not nodes.isdisjoint(other.nodes)]
             first = first or way
             news = (after.get(o.group) for o in way if o.place not in behind)
             found += filter(None, news)
             behind |= {other.place: other for other in way}
         again = {n for e in first if e.group in after for n in after[e.group].names}
-        doors = [d for d in self._change.after.doors if d.units and d.node in engine.nodes]
+        opens, closes = (not n.isdisjoint(engine.nodes) for n in (self._opened, self._closed))
+        is_slow = not self._by_hand.isdisjoint(engine.nodes)
         return _Start(
             self._kept.keys() & engine.names,
             {n for each in first for n in self._names(each)},
             again,
             first,
             behind,
-            any(door.url not in self._known for door in doors),
-            not self._closed.isdisjoint(engine.nodes),
-            not self._by_hand.isdisjoint(engine.nodes),
+            closes - opens,
+            is_slow,
+            bool(closes or opens or is_slow) or engine in self._switched,
         )
 
 
@@ -246,8 +253,9 @@ class _Course:
 class _Start:
     """An engine that starts: its names, those `gone` once `first` stops, and which come `again`.
 
-    What all wait for is `behind`. It `opens` or `closes` an address that others are reached at, or
-    `is_slow`, as people work there.
+    What all wait for is `behind`. Its `turn` is before the others, below 0, if an address of theirs
+    opens with it, and after them if one closes. It `is_slow` where people work. What opens or closes
+    an address, is slow or takes its turn `is_alone`.
     """
 
     names: Set[str]
@@ -255,21 +263,14 @@ class _Start:
     again: Set[str]
     first: Sequence[Engine]
     behind: Mapping[Place, Engine]
-    opens: bool
-    closes: bool
+    turn: int
     is_slow: bool
+    is_alone: bool
 
     def order(self, back: Set[str]) -> tuple[bool | int, ...]:
         """Later if it leaves names to others that come `back` with them, or brings no new one."""
         leaves = not back & self.gone <= self.names | self.again
-        return (
-            not self.opens,
-            self.closes,
-            leaves,
-            self.is_slow,
-            self.names <= self.gone,
-            len(self.behind),
-        )
+        return self.turn, leaves, self.is_slow, self.names <= self.gone, len(self.behind)
 
 
 def unreached(now: Cluster, after: Desired) -> str:
