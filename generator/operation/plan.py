@@ -254,8 +254,8 @@ class _Start:
     """An engine that starts: its names, those `gone` once `first` stops, and which come `again`.
 
     What all wait for is `behind`. Its `turn` is before the others, below 0, if an address of theirs
-    opens with it, and after them if one closes. It `is_slow` where people work. What opens or closes
-    an address, is slow or takes its turn `is_alone`.
+    opens with it, and after them if one closes. It `is_slow` where people work. It `is_alone` for
+    these reasons, or if it takes the turn of another one.
     """
 
     names: Set[str]

@@ -1,20 +1,7 @@
 """Findings as JSON, for scripts. The format is stable: keys are added, never renamed or removed.
 
-    {"version": 1,
-     "findings": [{"rule", "severity", "message", "help",
-                   "file", "path", "line", "column", "endLine", "endColumn",
-                   "related": [{"text", "path", "line", "column"}],
-                   "fixes": [[{"edit", "path", ...}]]}],
-     "summary": {"errors", "warnings", "notes"}}
-
-Lines and columns count from one, columns in characters; the end column is the one after the last
-character. They are null if the finding is about a whole file, such as a drifted file of a bundle.
-`severity` is `error`, `warning` or `note`, regardless of `--strict`. `path` is the path in the data
-as in the text format, `cabling[1].endpoints[0]`, and empty for the site as a whole. `fixes` are the
-possible meanings of a mistake, each with the edits that settle it: `replace` (value; a missing key
-is added), `rename` (key), `remove` (again: the second key of that name) and `add` (value; after: a
-key, or nothing for the end). Everything outside ASCII is escaped, so that encodings and terminals
-don't matter.
+The reference of the commands says what each key holds. Everything outside ASCII is escaped, so that
+encodings and terminals don't matter.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The difference between two bundles: files with their unified diffs."""
 
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher, unified_diff
+from difflib import unified_diff
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -67,19 +67,16 @@ class FileChange:
     @property
     def added(self) -> int:
         """The number of new lines."""
-        return self._counts[0]
+        return self._marked("+")
 
     @property
     def removed(self) -> int:
         """The number of removed lines."""
-        return self._counts[1]
+        return self._marked("-")
 
-    @cached_property
-    def _counts(self) -> tuple[int, int]:
-        old, new = (_lines(file) if file else () for file in (self.before, self.after))
-        blocks = SequenceMatcher(None, old, new).get_matching_blocks() if old and new else ()
-        kept = sum(block.size for block in blocks)
-        return len(new) - kept, len(old) - kept
+    def _marked(self, mark: str) -> int:
+        """The lines of the diff with a mark, without that of its head."""
+        return max(0, sum(line.startswith(mark) for line in self.lines) - 1)
 
     def _lines(self) -> Iterator[str]:
         path, before, after = visible(self.path), self.before, self.after
@@ -130,15 +127,5 @@ def _range(lines: Sequence[str]) -> str:
 @lru_cache(maxsize=128)
 def _shown(text: str) -> tuple[str, ...]:
     """The lines of a text, made safe for a terminal."""
-    *lines, last = text.split("\n")
-    return _ended([visible(line) for line in lines], visible(last))
-
-
-def _lines(file: File) -> Sequence[str]:
-    """The lines of a file as they are."""
-    *lines, last = file.text.split("\n")
-    return _ended(lines, last)
-
-
-def _ended(lines: Sequence[str], last: str) -> tuple[str, ...]:
+    *lines, last = map(visible, text.split("\n"))
     return (*lines, last + _NO_NEWLINE) if last else tuple(lines)

@@ -1,23 +1,6 @@
 """Reviews as JSON, for scripts. The format is stable: keys are added, never renamed or removed.
 
-    {"version": 1,
-     "sites": [{"site", "was", "against", "changed", "edits", "notes", "clients", "upgrade",
-                "downtime", "downtimeSeconds", "outages", "headroomGib",
-                "nodes": [{"node", "was", "state", "effect", "restarts", "todo", "files"}],
-                "files": [{"path", "kind", "change", "added", "removed", "diff", "cause"}],
-                "order": [{"step", "nodes", "seconds", "down", "alone"}]}]}
-
-`state` is `new`, `changed`, `unchanged`, `renamed` or `removed`; `was` is the previous name, which
-is empty for a new site; `edits` is what was changed in the site file; `clients` is what people who
-use the site are told. `effect` is `nothing`, `files`, `reload`, `service`, `restart` or `links`,
-each including the lesser ones; `restarts` means that the engine restarts, for whatever reason.
-`order` is also the timeline: each step takes `seconds` at most, null if people or networks take
-their time; meanwhile nobody answers to the names in `down`, and one engine alone to those in
-`alone`. `outages` has the same by name: `name`, `first` and `last` step, `seconds`, and the steps
-in `byHand` whose time is not in it. `downtimeSeconds` is that of the longest outage, null if there
-is none. `upgrade` is null, or has `before`, `after` and `changes`, each with `version`, `text` and
-`files`; `cause` is `sparkgen` for a file that differs for that reason, else `site`. `headroomGib`
-is the memory left on the fullest node before and after, null if not known.
+The reference of the commands says what each key holds.
 """
 
 import json
