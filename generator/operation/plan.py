@@ -11,8 +11,8 @@ from generator.operation.needed import Change, needed
 from generator.operation.state import Cluster, Desired, Engine, Place
 from generator.records import record
 
-# What an action costs clients: nothing, a minute, a turn, a wait, more, or an engine.
-FREE, SHORT, TURN, BREAK, LOADS, HARM, STOPS, SHOWN = range(8)
+# What an action costs clients: nothing, a minute, a turn, a wait, more, a vain wait, or an engine.
+FREE, SHORT, TURN, BREAK, LOADS, HARM, WAITS, STOPS, SHOWN = range(9)
 
 
 @record
@@ -78,7 +78,7 @@ class _Course:
             or self._stop(is_urgent=True)
             or (self._is_open() and self._pass(LOADS))
             or self._stop()
-            or any(map(self._pass, (LOADS, HARM, STOPS, SHOWN)))
+            or any(map(self._pass, (LOADS, HARM, WAITS, STOPS, SHOWN)))
         )
 
     def _is_open(self) -> bool:
@@ -137,7 +137,7 @@ class _Course:
         if action.phase in (do.DRAIN, do.STOP, do.LAST):
             return SHOWN if action.phase == do.LAST else STOPS
         if action.phase == do.WAIT:
-            return LOADS if self._awaits else STOPS
+            return LOADS if self._awaits else WAITS
         after, meanwhile = action.done(self.now), action.during(self.now)
         found = self._answering(after, action).items()
         more = [name for name, groups in found if len(groups) > len(self._groups[name])]
