@@ -316,7 +316,7 @@ use_flashinfer use_trtllm_attention backend'
 netplan='network version renderer ethernets addresses dhcp4 dhcp6 mtu link-local accept-ra optional
 optional-addresses critical activation-mode ignore-carrier gateway4 gateway6 routes to via from metric table scope
 on-link routing-policy priority nameservers dhcp4-overrides dhcp6-overrides use-dns use-routes use-domains
-route-metric match driver name set-name wakeonlan lifetime label ipv6-privacy dhcp-identifier
+route-metric match driver name set-name wakeonlan lifetime ipv6-privacy dhcp-identifier
 receive-checksum-offload transmit-checksum-offload tcp-segmentation-offload generic-segmentation-offload
 generic-receive-offload large-receive-offload virtual-function-count embedded-switch-mode'
 unit='After Before Wants Requires BindsTo PartOf Conflicts Type Restart RestartSec RestartPreventExitStatus
@@ -376,6 +376,16 @@ function is_random(text, parts, count, i) {
     if (length(parts[i]) > 19 && parts[i] ~ /[0-9]/ && parts[i] ~ /[a-z]/ && parts[i] ~ /[A-Z]/) return 1
   }
   return 0
+}
+# Whether a line of a text that is taken whole gives somebody a key: it sets one, or has a login.
+function gives_key(text, small) {
+  small = tolower(text)
+  gsub(/["\047]/, "", small)
+  gsub(/[:=] *(true|false|yes|no|null|none|empty|auto|[0-9][0-9]?[0-9]?)([ ,}]|$)/, " ", small)
+  if (is_shaped(text) || small ~ /:\/\/[^ \/@:]*:[^ \/@$]+@/ || small ~ /begin [a-z ]*private/) return 1
+  if (small ~ /(bearer|basic) +[a-z0-9]/ || small ~ /(machine|login) .*password +[^ ]/) return 1
+  if (small ~ /(^| )(-u|--user)[ =]*[^ :]+:[^ $]/ || small ~ /--[a-z-]*(password|secret|token|key)[ =][^ $-]/) return 1
+  return small ~ /(passw(or)?d|passphrase|pwd|secret|token|psk|cookie|credentials?|(api|access|secret|private|auth|encryption|license|admin|account)[-_]?key) *[:=] *[^][ ${}<\/&*|>,#:=]/
 }
 function has_key(name) { return tolower(name) ~ /key|token|secret|passw|auth|cred|cert|cookie|session|private/ }
 function json(text, rest) {
@@ -561,11 +571,9 @@ yaml_file() {
       rest = substr(rest, RSTART + RLENGTH)
     }
     gsub(/[A-Za-z0-9_-]+"?: /, " ", text)
-    if (text !~ /^[][{}, "0-9a-fA-F.:\/-]*$/) {
-      count = split(text, parts, /[][{}, "]+/)
-      for (i = 1; i <= count; i++)
-        if (parts[i] !~ /^(-|[0-9.:\/a-fA-F]*|yes|no|true|false|on|off|default|global|link|host|manual|ipv4|ipv6|mac|networkd|NetworkManager|mlx5_core|en[a-zA-Z0-9*]+)$/) { print "# " REMOVED; next }
-    }
+    count = split(text, parts, /[][{}, "]+/)
+    for (i = 1; i <= count; i++)
+      if (parts[i] !~ /^(-|[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?|[0-9a-fA-F]*[.:][0-9a-fA-F.:]*(\/[0-9]+)?|yes|no|true|false|on|off|default|global|link|host|manual|ipv4|ipv6|mac|networkd|NetworkManager|mlx5_core|en[a-zA-Z0-9*]+)$/) { print "# " REMOVED; next }
     print line
   }' "$1"
 }
@@ -643,26 +651,29 @@ container_format='{{println "name" (json .Name)}}{{println "image" (json .Config
 '{{range .HostConfig.CapAdd}}{{println "cap-add" (json .)}}{{end}}{{range .HostConfig.CapDrop}}{{println "cap-drop" (json .)}}{{end}}'\
 '{{range .HostConfig.Devices}}{{println "device" (json .PathOnHost)}}{{end}}'\
 '{{range .HostConfig.Ulimits}}{{println "ulimit" (json .Name) (json .Hard)}}{{end}}'\
+'{{range .HostConfig.SecurityOpt}}{{println "security-opt" (json .)}}{{end}}{{println "read-only" (json .HostConfig.ReadonlyRootfs)}}'\
+'{{println "pids-limit" (json .HostConfig.PidsLimit)}}{{range $path, $_ := .HostConfig.Tmpfs}}{{println "tmpfs" (json $path)}}{{end}}'\
 '{{range .Mounts}}{{println "mount" (json .Source) (json .Destination) (json .RW)}}{{end}}'
 image_format='{{println "image-id" (json .Id)}}{{range .RepoTags}}{{println "image-tag" (json .)}}{{end}}'\
 '{{range .RepoDigests}}{{println "image-digest" (json .)}}{{end}}'\
 '{{if .Config.Labels}}{{with index .Config.Labels "sparkgen.build"}}{{println "image-build" (json .)}}{{end}}{{end}}'\
 '{{range .RootFS.Layers}}{{println "image-layer" (json .)}}{{end}}{{range .Config.Env}}{{println "image-env" (json .)}}{{end}}'\
-'{{range .Config.Entrypoint}}{{println "image-entrypoint" (json .)}}{{end}}{{println "image-architecture" (json .Architecture)}}'
+'{{range .Config.Entrypoint}}{{println "image-entrypoint" (json .)}}{{end}}'\
+'{{range .Config.Cmd}}{{println "image-cmd" (json .)}}{{end}}{{println "image-user" (json .Config.User)}}{{println "image-architecture" (json .Architecture)}}'
 
 records() {
   awk "$redact"'
   BEGIN { fresh() }
   { label = $1; text = substr($0, length(label) + 2) }
   label ~ /^(image-)?env$/ { print label " " encoded(variable(decoded(text))); next }
-  label ~ /^(cmd|entrypoint|image-entrypoint|arg)$/ {
+  label ~ /^(image-)?(cmd|entrypoint)$|^arg$/ {
     plain = decoded(text)
     if (before ~ /^-[a-z]*c$/ || (plain ~ / / && plain !~ /^[ ]*[{[]/ && plain ~ /serve|launch|server|ray start|export /)) {
       print label "-script"; script(plain, label)
     } else print label " " encoded(word(plain))
     before = plain; next
   }
-  label ~ /^(id|name|image|image-id|started|started-at|user|restart|privileged|network|ipc|pid|shm-size|memory|cpus|init|cap-add|cap-drop|device|ulimit|mount|image-tag|image-digest|image-build|image-layer|image-architecture|program|library|container)$/ {
+  label ~ /^(id|name|image|image-id|started|started-at|user|restart|privileged|network|ipc|pid|shm-size|memory|cpus|init|cap-add|cap-drop|device|ulimit|security-opt|read-only|pids-limit|tmpfs|mount|image-user|image-tag|image-digest|image-build|image-layer|image-architecture|program|library|container)$/ {
     print label " " (harmless(decoded(text)) ? text : "\"" REMOVED "\"")
   }'
 }
@@ -698,6 +709,7 @@ on_gpu() {
   command -v nvidia-smi >/dev/null 2>&1 || return 0
   bounded nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader | while IFS=', ' read -r pid name; do
     owner=$(sed -nE 's/.*(docker[-\/]|libpod-)([0-9a-f]{64}).*/\2/p; s/.*\/([A-Za-z0-9@_.-]+\.service)$/\1/p' "$root/proc/$pid/cgroup" 2>/dev/null | head -n 1)
+    name=${name%% *}
     printf '%s %s\n' "$(printf '%s' "${name##*/}" | tr -cd 'A-Za-z0-9._:-')" "${owner:--}"
   done | take commands/gpu-processes.txt
 }
@@ -807,7 +819,7 @@ installed() {
   for file in "$own"/site.yaml "$own"/base.yaml "$own"/lock.yaml; do
     readable "$file" || continue
     # In base64 it stays as it is: this archive has plain ASCII.
-    if awk "$redact"'is_shaped($0) { found = 1 } END { exit found }' "$file"; then
+    if awk "$redact"'gives_key($0) { found = 1 } END { exit found }' "$file"; then
       base64 "$file" | take "files/etc/sparkgen/bundle/${file##*/}.base64"
     else
       echo "not taken, since there is a key in it: ${file#"$root"/}"
@@ -816,7 +828,7 @@ installed() {
   # The site's own files, each of at most 64 KiB.
   sed -n 's/^[0-9a-f]*  \(opt\/sparkgen\/files\/[A-Za-z0-9._\/-]*\)$/\1/p' "$own/SHA256SUMS" | while read -r file; do
     if [ ! -r "$root/$file" ] || [ "$(head -c 65537 "$root/$file" | wc -c)" -gt 65536 ]; then continue; fi
-    if awk "$redact"'is_shaped($0) { found = 1 } END { exit found }' "$root/$file"; then
+    if awk "$redact"'gives_key($0) { found = 1 } END { exit found }' "$root/$file"; then
       [ -x "$root/$file" ] && kind=.run || kind=
       base64 "$root/$file" | take "files/$file$kind.base64"
     else
@@ -831,14 +843,20 @@ installed() {
     grep -F "  $file" "$own/SHA256SUMS" | (cd "$root/" && sha256sum --check --status 2>/dev/null) && same=same || same=edited
     echo "$same $file $(stat -c '%a %Y' "$root/$file")"
   done | take commands/installed.txt
-  sed -n '/^# begin sparkgen$/,/^# end sparkgen$/p' "$root/etc/hosts" 2>/dev/null | sed '1d;$d' | take commands/hosts.txt
+  # The names of nodes, and the other addresses that the system finds for these names first.
+  own='/^# begin sparkgen$/,/^# end sparkgen$/'
+  sed -n "${own}p" "$root/etc/hosts" 2>/dev/null | sed -e 's/[[:space:]]*#.*//' -e '/^$/d' | take commands/hosts.txt
+  sed "${own}d" "$root/etc/hosts" 2>/dev/null | awk -v own="$work/$node/commands/hosts.txt" '
+    BEGIN { while ((getline line <own) > 0) { split(line, words); names[words[2]] = 1 } }
+    !/^[ \t]*(#|127[.]|::1[ \t])/ { for (i = 2; i <= NF && $i !~ /^#/; i++) if ($i in names) print $1, $i }' | take commands/hosts-others.txt
   sed -n 's/^\([a-z][^ ]*\) *=.*/\1/p' "$root/etc/sysctl.d/90-sparkgen.conf" 2>/dev/null | tr . / | while read -r name; do
     [ -r "$root/proc/sys/$name" ] && printf '%s %s\n' "$name" "$(cat "$root/proc/sys/$name")"
   done | take commands/sysctl-own.txt
   user=$(sed -n 's/^USER=//p' "$root/etc/sparkgen/node.env" 2>/dev/null | head -n 1)
   [ -z "$user" ] || ask groups.txt id -nG "$user"
   if [ -e "$root/etc/sparkgen/firewall.rules" ] && command -v ufw >/dev/null 2>&1; then
-    { bounded ufw status | head -n 1 && bounded ufw show added; } | sed -n -e '/^Status: [a-z]*$/p' -e "s/^ufw \([a-zA-Z0-9.:\/ ]*\)\( comment 'sparkgen'\)\{0,1\}$/\1/p" | take commands/ufw.txt
+    { bounded ufw status verbose | head -n 4 && bounded ufw show added; } |
+      sed -n -e '/^Status: [a-z]*$/p' -e '/^Default: [a-z]* (incoming)/p' -e "s/^ufw \([a-zA-Z0-9.:\/ ]*\)\( comment 'sparkgen'\)\{0,1\}$/\1/p" | take commands/ufw.txt
   fi
 }
 
