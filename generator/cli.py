@@ -9,42 +9,12 @@ import click
 
 from generator import __version__
 from generator.commands.options import ENVIRONMENT
+from generator.resources import rows
 
 # The commands as help lists them.
-_GROUPS = {
-    "Write a site and its bundle": {
-        "init": "Start a commented site file.",
-        "build": "Check sites and write their bundles.",
-        "fix": "Show or write the changes that findings propose.",
-        "lock": "Record which image and weights a site's names stand for.",
-        "catalog": "Keep what engines say of their own flags.",
-        "schema": "Print the format of a site file, for editors.",
-    },
-    "Check": {
-        "validate": "Check sites and write nothing.",
-        "check": "Compare bundles, and nodes with --live, to their sites.",
-        "test": "Hand bundles to the programs that read them on a node.",
-        "check-engine": "Show what engines said of a site's settings.",
-    },
-    "Change": {
-        "diff": "Show what a change restarts, where and in which order.",
-    },
-    "Adopt a cluster that runs": {
-        "capture": "Print the script that records what a node runs.",
-        "import": "Write a site file of what was captured.",
-        "audit": "Report what is wrong with what was captured.",
-    },
-    "Look": {
-        "fit": "Print what each node holds, and whether the model fits.",
-        "show": "Print what is derived: ranks, addresses, devices, commands.",
-        "diagram": "Draw how a site is cabled.",
-        "failures": "Show what still serves when something fails.",
-        "models": "List the models of the catalog.",
-        "describe-model": "Print the 'model' section of any other model.",
-        "explain": "Explain a rule or an advisory.",
-        "lsp": "Answer an editor while you write.",
-    },
-}
+_GROUPS: dict[str, dict[str, str]] = {}
+for _title, _name, _summary in rows("commands"):
+    _GROUPS.setdefault(_title, {})[_name] = _summary
 COMMANDS = tuple(name for group in _GROUPS.values() for name in group)
 # Names of earlier releases.
 _ALIASES = {"model": "describe-model", "verify": "test"}

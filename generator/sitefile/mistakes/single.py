@@ -1,10 +1,11 @@
 """The finding of each fault by itself: what is wrong, and what to write."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from generator import catalogs
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import (
     Add,
     Finding,
@@ -22,6 +23,7 @@ from generator.diagnostics import (
     scalar,
     slips,
 )
+from generator.hardware import PORT_NAMES
 from generator.records import replace
 from generator.sitefile.automatic import automatic
 from generator.sitefile.key_rules import (
@@ -250,14 +252,18 @@ def _missing_key(path: KeyPath, data: Any) -> Finding:
             taken = [value_at(entry, ("name",)) for entry in value_at(data, tuple(above))]
             names = [example, *(f"{example.rstrip('1')}{n + 1}" for n in range(1, len(taken) * 2))]
             example = next(name for name in names[index:] if name not in taken)
+        case ("nodes",) if named := _named_nodes(data.get("cabling"), ("endpoints",)):
+            example = [{"name": name} for name in named]
+        case ("groups", int(), "nodes"):
+            example = _free_nodes(data) or example
     help_text = f"write '{key}: {flow_text(example)}'"
     if path[:2] == ("model", "architecture"):
         # Any number here would be a guess.
         help_text = (
             f"write '{key}: N' from the model's config.json, as 'sparkgen describe-model' reads it"
         )
-    if path == ("engine", "version") and (known := _version_of_the_image(data)):
-        help_text = f"write 'version: {known}', as in the image"
+    if path[-2:-1] == ("engine",) and key in ("version", "image"):
+        help_text = _of_the_engine(key, value_at(data, path[:-1]))
     only = rules.get("allowed", ())
     return reading_error(
         "SG102",
@@ -269,10 +275,30 @@ def _missing_key(path: KeyPath, data: Any) -> Finding:
     )
 
 
-def _version_of_the_image(data: Any) -> str | None:
-    reference = value_at(data, ("engine", "image"))
-    known = catalogs.image(reference) if isinstance(reference, str) else None
-    return known.version if known else None
+def _free_nodes(data: Any) -> list[str]:
+    """The nodes that no group has; only one of them if several groups lack nodes."""
+    nodes, used = data.get("nodes"), _named_nodes(data["groups"], ("nodes",))
+    names = [value_at(node, ("name",)) for node in nodes] if isinstance(nodes, list) else []
+    free = [name for name in names if isinstance(name, str) and name not in used]
+    lacking = [each for each in data["groups"] if value_at(each, ("nodes",)) is None]
+    return free[:1] if len(lacking) > 1 else free
+
+
+def _named_nodes(entries: Any, key: KeyPath) -> list[str]:
+    """The nodes that the entries of a list name under a key, each once."""
+    lists = [value_at(entry, key) for entry in entries] if isinstance(entries, list) else []
+    ends = [str(end).partition(":") for each in lists if isinstance(each, list) for end in each]
+    # A cable also ends at switches, whose ports have other names.
+    return list(dict.fromkeys(name for name, _, port in ends if port in ("", *PORT_NAMES)))
+
+
+def _of_the_engine(key: str, engine: Mapping[str, Any]) -> str:
+    """The version that is in the image, or else what new sites with this engine start with."""
+    reference = engine.get("image")
+    if isinstance(reference, str) and (known := catalogs.image(reference)) and known.version:
+        return f"write 'version: {known.version}', as in the image"
+    traits = ENGINE_TRAITS.get(str(engine.get("name")), ENGINE_TRAITS["vllm"])
+    return f"write '{key}: {getattr(traits.start, key)}'"
 
 
 def _wrong_kind(fault: Fault, path: KeyPath) -> Finding:
