@@ -180,7 +180,7 @@ def together(found: Iterable[Finding]) -> Iterator[Finding]:
     """Findings of one kind, in the entries of one list or the keys of one mapping, as one."""
     lacking: dict[Any, list[Finding]] = {}
     for finding in found:
-        is_lack = finding.rule == "SG102" and finding.message.startswith("the key ")
+        is_lack = finding.rule == "SG102" and finding.path and "needs" not in finding.message
         lacking.setdefault(finding.path if is_lack else id(finding), []).append(finding)
     kinds: dict[Any, list[Finding]] = {}
     for first, *others in lacking.values():
