@@ -151,10 +151,20 @@ FAULTS = {
     "no rsync": ("IdentityFile {}/bare", "refused", "rsync is not installed"),
     "full disk": ("User guest", "refused", "its disk is full"),
     "others' files": ("User guest", "refused", "sparkgen-bundle there belongs to somebody else"),
+    "no home": ("User guest", "refused", "its user has no home folder"),
+    "noisy shell": ("User guest", "refused", "its shell prints something, or runs nothing"),
+    "sessions": ("Port 2200", "refused", "its sshd opens no further session"),
+    "jump": ("ProxyJump nobody@127.0.0.1:23", "unreachable", "it or your jump host drops the connection"),
     "password": ("User guest", "refused", "sudo needs a password, and there is no terminal"),
 }
 BEFORE = {
     "others' files": "mkdir -m 0700 /home/guest/sparkgen-bundle",
+    "no home": "umount /home/guest && rmdir /home/guest",
+    "noisy shell": "echo 'echo Welcome' >/home/guest/.bashrc",
+    "sessions": (
+        'printf "%s\\n" "Port 2200" "MaxSessions 0" "PidFile none" '
+        '| cat - "$T/sshd_config" >"$T/two"; /usr/sbin/sshd -f "$T/two"'
+    ),
     "password": "mount -o remount,size=90% /home/guest",
 }
 
