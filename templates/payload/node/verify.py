@@ -842,10 +842,8 @@ class ServiceChecks(RunningChecks):
             "hidden": hidden,
             "also": (also := self.other_filters()),
         }
-        about = {"lost": lost, "also": also}
-        return first(
-            states, **about, absent=some_of(absent, 3), policy=policy, hidden=some_of(hidden, 3)
-        )
+        some = {"absent": some_of(absent, 3), "hidden": some_of(hidden, 3)}
+        return first(states, lost=lost, also=also, policy=policy, **some)
 
     def lost_rules(self) -> list[str]:
         """What the kernel has no longer of the rules that ufw has given to it."""
@@ -1009,11 +1007,8 @@ def covers(wide: str, narrow: str) -> bool:
 
 
 # What leads to ufw's rules, and the tables of iptables in which they are.
-UFW_BASE = (
-    "-P INPUT DROP",
-    "-A INPUT -j ufw-before-input",
-    "-A ufw-before-input -j ufw-user-input",
-)
+UFW_BASE = ["-P INPUT DROP", "-A INPUT -j ufw-before-input"]
+UFW_BASE += ["-A ufw-before-input -j ufw-user-input"]
 UFW_TABLES = ("ip filter", "ip6 filter")
 OURS = "40-sparkgen.conf"
 SSHD, SSH = f"etc/ssh/sshd_config.d/{OURS}", f"etc/ssh/ssh_config.d/{OURS}"
