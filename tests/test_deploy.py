@@ -154,7 +154,7 @@ FAULTS = {
     "no home": ("User guest", "refused", "its user has no home folder"),
     "noisy shell": ("User guest", "refused", "its shell prints something, or runs nothing"),
     "sessions": ("Port 2200", "refused", "its sshd opens no further session"),
-    "jump": ("ProxyJump nobody@127.0.0.1:23", "unreachable", "it or your jump host drops the connection"),
+    "jump": ("ProxyJump nobody@127.0.0.1:23", "unreachable", "it or your jump host drops"),
     "password": ("User guest", "refused", "sudo needs a password, and there is no terminal"),
 }
 BEFORE = {
