@@ -93,8 +93,9 @@ def test_leaf_has_an_example(path: str) -> None:
 def test_number_has_a_unit_and_bounds(path: str) -> None:
     rules = LEAVES[path]
     if types(rules) & {"integer", "float"} and path != "version":
-        assert rules["meta"]["unit"]
-        assert "allowed" in rules or {"min", "max"} <= set(rules)
+        assert rules["meta"].get("unit"), f"{path} has no unit: 'number' for a mere count"
+        bounds = {"min", "max"} - set(rules)
+        assert "allowed" in rules or not bounds, f"{path} lacks {sorted(bounds)}"
 
 
 @each_leaf

@@ -1,7 +1,7 @@
 """Checks whether data matches a schema, for the rules that our schemas use.
 
-Cerberus reports what is wrong with a site. Most sites have nothing wrong, and it would take 27 of
-the then 180 ms of CPU time of `validate` for three nodes (medians of twelve pairs), so it is
+Cerberus reports what is wrong with a site. Most sites have nothing wrong, and it would take 38 of
+the then 308 ms of CPU time of `validate` for three nodes (medians of fifteen runs), so it is
 imported only for sites that this check does not find valid. Tests hold both to the same answers,
 also on drawn data.
 """
