@@ -182,6 +182,8 @@ _OTHERS = {"true": "false", "false": "true", "0.33.0": "0.32.0", "pairs": "mixed
 def pasted(rng: random.Random, site: Site) -> Mistake | None:
     """A section that was pasted a second time, and of which one value was changed."""
     heads = [k for k in site.keys if len(k.path) == 1 and site.is_head(k)]
+    if not heads:
+        return None
     head = rng.choice(heads)
     values = [v for v in plain_values(site) if v.path[0] == head.text and v.line > head.line]
     values = [v for v in values if v.text in _OTHERS or v.path[-1] in ("mtu", "served_name")]
