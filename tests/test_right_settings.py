@@ -106,6 +106,25 @@ engine:
   version: 0.33.0
   image: vllm/vllm-openai:nightly-0123456789abcdef0123456789abcdef01234567
 """,
+    "a flag of a build before the oldest one with a catalog": """\
+version: 1
+name: lab
+nodes:
+  - name: spark1
+    management: {address: 10.0.0.11/24}
+topology:
+  kind: single
+model:
+  name: gpt-oss-20b
+  file: /srv/models/gpt-oss-20b.gguf
+  context_length: 8192
+  max_sequences: 2
+engine:
+  name: llama.cpp
+  version: b6000
+  image: ghcr.io/ggml-org/llama.cpp:server-cuda-b6000
+  args: {no-mmap: true}
+""",
     "a home router's range beside management, and a GID chosen by address": """\
 version: 1
 name: lab
