@@ -121,6 +121,8 @@ def near_checkpoints(name: str) -> list[str]:
     """
     known = checkpoint_names()
     words = set(_words_of(name))
+    if same := [one for one in known if _words_of(one) == _words_of(name)]:
+        return same
     forms = [words, *map(set, _without_owner(name.lower()))]
     if found := [n for n in known if any(own and own <= set(_words_of(n)) for own in forms)]:
         return found

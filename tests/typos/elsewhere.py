@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from typos.leftovers import FREE, TEXTS, lines_of_keys, plain_values
 from typos.text import Mistake, Scalar, Site
@@ -193,14 +194,30 @@ def own_key_among_flags(rng: random.Random, site: Site) -> Mistake | None:
 _SET = (
     *("tensor-parallel-size: 2", "pipeline-parallel-size: 2", "port: 8000", "host: 0.0.0.0"),
     *("gpu-memory-utilization: 0.9", "max-model-len: 8192", "max-num-seqs: 4", "model: /models/x"),
-    *("served-model-name: x", "tp-size: 2", "context-length: 8192"),
+    *("served-model-name: x", "kv-cache-dtype: fp8", "tp-size: 2", "context-length: 8192"),
     *("mem-fraction-static: 0.8", "nnodes: 2", "node-rank: 0", "api-key: secret"),
 )
 
 
 def set_twice(rng: random.Random, site: Site) -> Mistake | None:
-    """A flag that a key of the format sets, or one of another engine; none that has a free key."""
-    return _added(rng, site, "flag of a key", ("engine", "args"), rng.choice(_SET))
+    """A flag that a key of the format sets, or one of another engine."""
+    line = rng.choice(_SET)
+    made = _added(rng, site, "flag of a key", ("engine", "args"), line)
+    flag, _, value = line.partition(": ")
+    path = _KEYS.get(flag)
+    is_free = path and not any(key.path == path for key in site.keys)
+    meant = _added(rng, site, "", path[:1], f"{path[-1]}: {value}") if path and is_free else None
+    return replace(made, meant=meant.text) if made and meant else made
+
+
+_KEYS = {
+    **dict.fromkeys(("max-model-len", "context-length"), ("model", "context_length")),
+    "gpu-memory-utilization": ("engine", "memory_utilization"),
+    "mem-fraction-static": ("engine", "memory_utilization"),
+    "port": ("engine", "port"),
+    "max-num-seqs": ("model", "max_sequences"),
+    "kv-cache-dtype": ("model", "kv_cache_dtype"),
+}
 
 
 def arithmetic(rng: random.Random, site: Site) -> Mistake | None:

@@ -51,7 +51,8 @@ def number(rng: random.Random, site: Site) -> Mistake | None:
     # In hexadecimal it is the same.
     silent = slip.startswith("0x") or slip == "auto" or slip == value.text
     text = site.replaced(value, slip)
-    return Mistake("number habit", text, value.line, silent=silent, several=True)
+    meant = site.replaced(value, "1.5") if slip == "1,5" else ""
+    return Mistake("number habit", text, value.line, silent, several=True, meant=meant)
 
 
 def decorated(rng: random.Random, site: Site) -> Mistake | None:

@@ -264,6 +264,7 @@ def twice_nested(faults: Faults) -> Found:
     paths = [fault.path for fault in faults.of("type", "check_with")]
     # An entry of a list may have the list's name in it once more.
     paths += [(*path[:-1], path[-2]) for path in paths if isinstance(path[-1], int)]
+    paths += [path[:-1] for path in faults.strays if path[:-1]]
     for path in dict.fromkeys((*faults.strays, *paths)):
         around = value_at(faults.data, path[:-1])
         inner = value_at(around[0] if isinstance(around, list) else around, path[-1:])
@@ -477,7 +478,7 @@ def _named(fault: Fault, name: str) -> Finding:
     message = f"unknown key '{key}', and '{name}' is missing"
     if fault.kind != "unknown":
         message = f"'{key}' is written, and '{name}' is missing"
-    proposals = () if is_open or other_words.of(str(key)) else renamings(fault.path, [name])
+    proposals = () if is_open else renamings(fault.path, [name])
     return _finding("SG101", message, f"did you mean '{name}'?", fault.path, proposals=proposals)
 
 
