@@ -210,8 +210,9 @@ def cable_gone(rng: random.Random, site: Site) -> Mistake | None:
     number = gone.path[1]
     lines = {s.line for s in site.scalars if s.path[:2] == ("cabling", number)}
     rest = [line for at, line in enumerate(site.lines) if at not in lines]
-    # Any cables make a network.
+    # Any cables make a network, and each node needs one to a switch.
     silent = not any(k.path == ("engine",) for k in site.keys) and "groups" not in site.text
+    silent |= "kind: switch" in site.text
     return Mistake("cable gone", "\n".join(rest), -1, silent=silent, several=True)
 
 
