@@ -410,7 +410,7 @@ def _form_fault(fault: Fault, path: KeyPath) -> Finding:
         meant = meant_key(path)
         message = f"the name '{path[-1]}' {fault.reason}"
         help_text = f"write '{meant}'" if meant else ""
-        if pair := re.fullmatch(r"-*([\w-]+)(?:=| +)(\S+)", str(path[-1])):
+        if pair := re.fullmatch(r"(?:--)?(\w[\w-]*)(?:=| +)(\S+)", str(path[-1])):
             help_text = f"write '{pair[1]}: {pair[2]}'"
         proposals = renamings(path, filter(None, [meant]))
     else:
