@@ -126,12 +126,6 @@ class _Course:
                 lost.add(name)
         return lost
 
-    def _is_due(self, names: Set[str], engine: Place) -> bool:
-        """Whether another engine is still to answer to each of these names."""
-        active, serving = self._change.active, self.now.serving
-        others = (e for e in active if e.place != engine and serving.get(e.place) != e)
-        return names <= {name for each in others for name in each.names}
-
     def _level(self, action: Action) -> int:
         """What an action costs clients."""
         if action.phase in (do.DRAIN, do.STOP, do.LAST):
@@ -150,14 +144,16 @@ class _Course:
         if action.phase == do.SWITCH:
             if not lost and any(len(self._groups[n]) < self._kept.get(n, 0) for n in more):
                 return LOADS
-            is_late = self._is_open() or (lost and self._is_due(lost, action.engine))
+            others = (e for place, e in self._active.items() if place != action.engine)
+            due = {n for e in others if self.now.serving.get(e.place) != e for n in e.names}
+            is_late = self._is_open() or (lost and lost <= due)
             return HARM if is_late else BREAK if lost else TURN
-        lost |= self._lost(after, action, is_spare=False)
-        is_kept = not lost and len(after.serving) >= len(self.now.serving)
+        spare = self._lost(after, action, is_spare=False)
+        is_kept = not lost | spare and len(after.serving) >= len(self.now.serving)
         if is_kept or not all(self._groups[name] for name in more):
             return FREE
         is_short = action.seconds is not None and action.seconds <= do.SERVICE_SECONDS
-        return SHORT if is_short else HARM
+        return SHORT if is_short and not spare else HARM
 
     def _stop(self, *, is_urgent: bool = False) -> bool:
         """Stop what is in the way of engines that start, of as many as do not wait for others.
@@ -195,13 +191,8 @@ class _Course:
         for start in sorted(starts, key=lambda start: start.order(back)):
             ends = {name for name in start.gone if len(self._groups[name]) < 2}
             is_early = bool(soon & (ends if is_urgent else start.gone) or later & ends)
-            is_down = not all(self._groups[name] for name in start.names)
-            if (
-                is_early
-                or not start.first
-                or (is_urgent and not is_down)
-                or (start.is_alone and chosen)
-            ):
+            is_asked = not (is_urgent and all(self._groups[name] for name in start.names))
+            if is_early or not start.first or not is_asked or (start.is_alone and chosen):
                 continue
             soon |= start.names - start.gone
             by_hand = sorted(start.behind.values(), key=lambda e: self._by_hand.isdisjoint(e.nodes))

@@ -1,6 +1,5 @@
 """The difference between two bundles: files with their unified diffs."""
 
-from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from functools import cached_property, lru_cache
 from typing import Literal
@@ -56,13 +55,14 @@ class FileChange:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """The unified diff, line by line."""
-        return tuple(self._lines())
+        """The unified diff, line by line, made safe for a terminal."""
+        return tuple("\n".join(map(visible, line.split("\n"))) for line in self._raw)
 
     @property
-    def is_mode_alone(self) -> bool:
-        """Whether only the file's mode differs."""
-        return bool(self.before and self.after and self.before.text == self.after.text)
+    def title(self) -> str:
+        """What happened to it, `mode` if that alone differs."""
+        is_same = self.before and self.after and self.before.text == self.after.text
+        return "mode" if is_same else self.kind
 
     @property
     def added(self) -> int:
@@ -76,17 +76,17 @@ class FileChange:
 
     def _marked(self, mark: str) -> int:
         """The lines of the diff with a mark, without that of its head."""
-        return max(0, sum(line.startswith(mark) for line in self.lines) - 1)
+        return max(0, sum(line.startswith(mark) for line in self._raw) - 1)
 
-    def _lines(self) -> Iterator[str]:
-        path, before, after = visible(self.path), self.before, self.after
-        old, new = (_shown(file.text) if file else () for file in (before, after))
-        if before is None or after is None:
-            yield from _whole(path, old, new)
-            return
-        if before.mode != after.mode:
-            yield f"{path}: mode {before.mode:04o} -> {after.mode:04o}"
-        yield from unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm="")
+    @cached_property
+    def _raw(self) -> tuple[str, ...]:
+        path, before, after = self.path, self.before, self.after
+        old, new = (_split(file.text) if file else () for file in (before, after))
+        was, now = f"a/{path}" if before else "/dev/null", f"b/{path}" if after else "/dev/null"
+        lines = unified_diff(old, new, was, now, lineterm="")
+        if before and after and before.mode != after.mode:
+            return (f"{path}: mode {before.mode:04o} -> {after.mode:04o}", *lines)
+        return tuple(lines)
 
 
 def changes(before: Tree, after: Tree) -> tuple[FileChange, ...]:
@@ -106,26 +106,9 @@ def _differs(change: FileChange) -> bool:
     return (before.text, before.mode) != (after.text, after.mode)
 
 
-def _whole(path: str, removed: Sequence[str], added: Sequence[str]) -> Iterator[str]:
-    """The unified diff of a file that exists on one side only, with nothing to compare."""
-    if not removed and not added:
-        return
-    yield f"--- a/{path}" if removed else "--- /dev/null"
-    yield f"+++ b/{path}" if added else "+++ /dev/null"
-    yield f"@@ -{_range(removed)} +{_range(added)} @@"
-    yield from (f"-{line}" for line in removed)
-    yield from (f"+{line}" for line in added)
-
-
-def _range(lines: Sequence[str]) -> str:
-    if len(lines) == 1:
-        return "1"
-    return f"1,{len(lines)}" if lines else "0,0"
-
-
 # Most texts are the same on all nodes, and a node has fewer files than this.
 @lru_cache(maxsize=128)
-def _shown(text: str) -> tuple[str, ...]:
-    """The lines of a text, made safe for a terminal."""
-    *lines, last = map(visible, text.split("\n"))
+def _split(text: str) -> tuple[str, ...]:
+    """The lines of a text; the last one says if it does not end."""
+    *lines, last = text.split("\n")
     return (*lines, last + _NO_NEWLINE) if last else tuple(lines)

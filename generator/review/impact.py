@@ -22,6 +22,7 @@ from generator.review.changes import FileChange, changes
 from generator.review.nodes import NodeReview, State
 from generator.review.upgrade import Upgrade, upgrade
 from generator.site import Site
+from generator.site.switch_setup import SwitchSetup
 
 
 @record
@@ -324,12 +325,19 @@ def _preparations(site: Site, before: Before, tree: Tree) -> Sequence[str]:
             if setup.title
             else f"set {setup.name} up as {setup.path} says"
             for setup in site.switch_setups
-            if known.get(setup.name) != setup
+            if not _is_set_up(setup, known.get(setup.name))
         ]
     files = (tree.get(f"{name}/etc/netplan/40-cx7.yaml") for name in before.bundle.nodes)
     found = (re.search(r"mtu: (\d+)", file.text) for file in files if file)
     mtu = next((int(match[1]) for match in found if match), None)
     return site.topology.preparations(site.mtu, mtu)
+
+
+def _is_set_up(setup: SwitchSetup, was: SwitchSetup | None) -> bool:
+    """Whether a switch needs nothing new: it may go on carrying larger frames than it has to."""
+    if was is None or (was.mtu or 0) < (setup.mtu or 0):
+        return False
+    return replace(was, mtu=setup.mtu, l2mtu=setup.l2mtu) == setup
 
 
 def _by_node(

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from generator.columns import columns
 from generator.review.changes import FileChange
 from generator.review.impact import Review
-from generator.review.nodes import NodeReview
 
 _HEAD = ("NODE", "FILES", "WHAT MUST BE DONE")
 _COLORS = {"+": "32", "-": "31", "@": "36"}
@@ -17,7 +16,7 @@ def text(review: Review, stat: bool = False, color: bool = False, width: int | N
         return f"{review.name}: nothing differs from {review.against}\n"
     parts = [
         "\n".join([f"{headline(review)}; {review.downtime}", *meaning(review)]),
-        columns(_HEAD, [_row(node) for node in review.nodes], width),
+        columns(_HEAD, [(n.name, str(len(shown(n.files))), n.title) for n in review.nodes], width),
     ]
     if review.order:
         parts.append("\n".join(["In this order:", *order(review)]))
@@ -80,10 +79,6 @@ def shown(files: Sequence[FileChange]) -> list[FileChange]:
     return distinct or list(files)
 
 
-def _row(node: NodeReview) -> tuple[str, str, str]:
-    return node.name, str(len(shown(node.files)) if node.files else 0), node.title
-
-
 def _diff(files: Sequence[FileChange], color: bool) -> Iterator[str]:
     for file in shown(files):
         yield from (_colored(line) if color else line for line in file.lines)
@@ -96,11 +91,7 @@ def _colored(line: str) -> str:
 
 def _stat(files: Sequence[FileChange], width: int | None) -> Iterator[str]:
     rows = [
-        (_kind(file), file.path, f"+{file.added}", f"-{file.removed}", file.activation.text)
+        (file.title, file.path, f"+{file.added}", f"-{file.removed}", file.activation.text)
         for file in shown(files)
     ]
     yield columns(("", "FILE", "LINES", "", "A CHANGE OF IT NEEDS"), rows, width)
-
-
-def _kind(file: FileChange) -> str:
-    return "mode" if file.is_mode_alone else file.kind

@@ -17,8 +17,8 @@ class Switch(TopologyKind):
     control_plane: Plane = "fabric"
 
     def preparations(self, mtu: int, before: int | None) -> Sequence[str]:
-        """Set all ports of the switch to carry what the nodes send."""
-        return () if mtu == before else (f"set the MTU of every switch port to {mtu}",)
+        """Set all ports of the switch to carry what the nodes send; larger frames do no harm."""
+        return () if before and mtu <= before else (f"set the MTU of every switch port to {mtu}",)
 
 
 KIND: TopologyKind = Switch()
