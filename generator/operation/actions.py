@@ -418,10 +418,9 @@ def start(
     elif node == head:
         workers = {name: programs[name] for name in engine.nodes[1:]}
     needs = (
-        *(must.is_ready(name, program) for name, program in own.items()),
-        must.is_ready(head, programs[head]),
+        *(must.is_ready(name, program) for name, program in programs.items()),
         *map(must.is_checked, own),
-        *(must.has_room(name, engine) for name in own),
+        *(must.has_room(name, engine) for name in engine.nodes),
         must.are_running(workers),
         *(must.is_out(cable, end) for cable, end in gone),
         *(must.is_in(cable, end) for cable, end in plugs),

@@ -204,7 +204,8 @@ def has_no_files(now: Cluster, name: str, unit: str) -> str:
 @condition
 def has_room(now: Cluster, name: str, engine: Engine) -> str:
     """Nothing that is to stop, or takes turns with an engine, runs on its node."""
-    new = (now.nodes[name].installed or NO_FOLDER).programs
+    folder = now.nodes[name].installed if name in now.nodes else None
+    new = (folder or NO_FOLDER).programs
     for other in engines_on(now, name):
         if not other.is_like(new.get(other.unit)):
             return f"{other.unit} still runs on {name}"
