@@ -296,7 +296,10 @@ HF_HUB_DISABLE_XET LLAMA_CACHE SGLANG_CACHE_DIR SGLANG_JIT_CACHE_DIR TVM_FFI_CAC
 TIKTOKEN_ENCODINGS_BASE TOKENIZERS_PARALLELISM CUDA_VISIBLE_DEVICES CUDA_DEVICE_MAX_CONNECTIONS CUDA_LAUNCH_BLOCKING
 CUDA_MODULE_LOADING CUDA_VERSION CUDA_CACHE_PATH NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES
 NVIDIA_VLLM_VERSION NVIDIA_SGLANG_VERSION NVIDIA_BUILD_ID NV_LIBNCCL_PACKAGE_VERSION LD_PRELOAD LD_LIBRARY_PATH
-PYTHONUNBUFFERED PYTHONHASHSEED SLURM_NNODES SLURM_NTASKS SLURM_PROCID SLURM_NODEID DG_JIT_CACHE_DIR SAFETENSORS_FAST_GPU MALLOC_ARENA_MAX IMAGE MODEL'
+PYTHONUNBUFFERED PYTHONHASHSEED SLURM_NNODES SLURM_NTASKS SLURM_PROCID SLURM_NODEID DG_JIT_CACHE_DIR SAFETENSORS_FAST_GPU MALLOC_ARENA_MAX IMAGE MODEL
+HOST PORT OPENAI_API_BASE_URL DEFAULT_MODELS ENABLE_OLLAMA_API WEBUI_AUTH ENABLE_SIGNUP WEBUI_SECRET_KEY_FILE
+ENABLE_PERSISTENT_CONFIG ENABLE_VERSION_UPDATE_CHECK DCGM_EXPORTER_LISTEN OMPI_ALLOW_RUN_AS_ROOT
+OMPI_ALLOW_RUN_AS_ROOT_CONFIRM'
 
 # Keys of JSON in a flag.
 keys='method model num_speculative_tokens draft_tensor_parallel_size prompt_lookup_max prompt_lookup_min quantization
@@ -385,7 +388,7 @@ function gives_key(text, small) {
   if (is_shaped(text) || small ~ /:\/\/[^ \/@:]*:[^ \/@$]+@/ || small ~ /begin [a-z ]*private/) return 1
   if (small ~ /(bearer|basic) +[a-z0-9]/ || small ~ /(machine|login) .*password +[^ ]/) return 1
   if (small ~ /(^| )(-u|--user)[ =]*[^ :]+:[^ $]/ || small ~ /--[a-z-]*(password|secret|token|key)[ =][^ $-]/) return 1
-  return small ~ /(passw(or)?d|passphrase|pwd|secret|token|psk|cookie|credentials?|(api|access|secret|private|auth|encryption|license|admin|account)[-_]?key) *[:=] *[^][ ${}<\/&*|>,#:=]/
+  return small ~ /(passw(or)?d|passphrase|pwd|secret|token|psk|cookie|credentials?|(api|access|secret|private|auth|encryption|license|admin|account)[-_]?key) *[:=] *[^][ {}$<\/&*|>,#:=]/
 }
 function has_key(name) { return tolower(name) ~ /key|token|secret|passw|auth|cred|cert|cookie|session|private/ }
 function json(text, rest) {
@@ -642,7 +645,7 @@ take_files() {
 
 # What a container was started with: lines of a name and JSON, of which awk keeps what may be kept.
 container_format='{{println "name" (json .Name)}}{{println "image" (json .Config.Image)}}{{println "image-id" (json .Image)}}'\
-'{{println "id" (json .Id)}}{{println "started" (json .State.Status)}}{{println "started-at" (json .State.StartedAt)}}{{println "user" (json .Config.User)}}'\
+'{{println "id" (json .ID)}}{{println "started" (json .State.Status)}}{{println "started-at" (json .State.StartedAt)}}{{println "user" (json .Config.User)}}'\
 '{{range .Config.Entrypoint}}{{println "entrypoint" (json .)}}{{end}}{{range .Config.Cmd}}{{println "cmd" (json .)}}{{end}}'\
 '{{range .Config.Env}}{{println "env" (json .)}}{{end}}{{println "restart" (json .HostConfig.RestartPolicy.Name)}}'\
 '{{println "privileged" (json .HostConfig.Privileged)}}{{println "network" (json .HostConfig.NetworkMode)}}'\
@@ -652,9 +655,9 @@ container_format='{{println "name" (json .Name)}}{{println "image" (json .Config
 '{{range .HostConfig.Devices}}{{println "device" (json .PathOnHost)}}{{end}}'\
 '{{range .HostConfig.Ulimits}}{{println "ulimit" (json .Name) (json .Hard)}}{{end}}'\
 '{{range .HostConfig.SecurityOpt}}{{println "security-opt" (json .)}}{{end}}{{println "read-only" (json .HostConfig.ReadonlyRootfs)}}'\
-'{{println "pids-limit" (json .HostConfig.PidsLimit)}}{{range $path, $_ := .HostConfig.Tmpfs}}{{println "tmpfs" (json $path)}}{{end}}'\
+'{{println "pids-limit" (json .HostConfig.PidsLimit)}}'\
 '{{range .Mounts}}{{println "mount" (json .Source) (json .Destination) (json .RW)}}{{end}}'
-image_format='{{println "image-id" (json .Id)}}{{range .RepoTags}}{{println "image-tag" (json .)}}{{end}}'\
+image_format='{{println "image-id" (json .ID)}}{{range .RepoTags}}{{println "image-tag" (json .)}}{{end}}'\
 '{{range .RepoDigests}}{{println "image-digest" (json .)}}{{end}}'\
 '{{if .Config.Labels}}{{with index .Config.Labels "sparkgen.build"}}{{println "image-build" (json .)}}{{end}}{{end}}'\
 '{{range .RootFS.Layers}}{{println "image-layer" (json .)}}{{end}}{{range .Config.Env}}{{println "image-env" (json .)}}{{end}}'\
@@ -663,24 +666,36 @@ image_format='{{println "image-id" (json .Id)}}{{range .RepoTags}}{{println "ima
 
 records() {
   awk "$redact"'
-  BEGIN { fresh() }
+  BEGIN { fresh(); count = split(ENVIRON["own_words"], words, "\n"); for (i = 1; i <= count; i++) OWN[words[i]] = 1 }
   { label = $1; text = substr($0, length(label) + 2) }
   label ~ /^(image-)?env$/ { print label " " encoded(variable(decoded(text))); next }
   label ~ /^(image-)?(cmd|entrypoint)$|^arg$/ {
     plain = decoded(text)
+    if (label !~ /^image-/ && plain in OWN && harmless(plain)) { word(plain); print label " " encoded(plain); before = plain; next }
     if (before ~ /^-[a-z]*c$/ || (plain ~ / / && plain !~ /^[ ]*[{[]/ && plain ~ /serve|launch|server|ray start|export /)) {
       print label "-script"; script(plain, label)
     } else print label " " encoded(word(plain))
     before = plain; next
   }
-  label ~ /^(id|name|image|image-id|started|started-at|user|restart|privileged|network|ipc|pid|shm-size|memory|cpus|init|cap-add|cap-drop|device|ulimit|security-opt|read-only|pids-limit|tmpfs|mount|image-user|image-tag|image-digest|image-build|image-layer|image-architecture|program|library|container)$/ {
+  label ~ /^(id|name|image|image-id|started|started-at|user|restart|privileged|network|ipc|pid|shm-size|memory|cpus|init|cap-add|cap-drop|device|ulimit|security-opt|read-only|pids-limit|mount|image-user|image-tag|image-digest|image-build|image-layer|image-architecture|program|library|container)$/ {
     print label " " (harmless(decoded(text)) ? text : "\"" REMOVED "\"")
   }'
 }
 
 as_json() { tr '\n\000' ' \n' | sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e "s/.*/$1 \"&\"/"; }
 
+# The arguments in the Compose files that sparkgen has installed, and nobody has edited: no secrets.
+words_of_bundle() {
+  sums=$root/etc/sparkgen/bundle/SHA256SUMS
+  sed -n 's/^[0-9a-f]*  \(opt\/sparkgen\/.*\.yaml\)$/\1/p' "$sums" 2>/dev/null | while read -r file; do
+    grep -F "  $file" "$sums" | (cd "$root/" && sha256sum --check --status 2>/dev/null) &&
+      sed -n -e 's/[$][$]/$/g' -e 's/^ *- "\(.*\)"$/\1/p' -e 's/^ *- \(-.*\)$/\1/p' -e 's/^ *- \([A-Za-z0-9/].*\)$/\1/p' "$root/$file"
+  done
+}
+
 containers() {
+  own_words=$(words_of_bundle)
+  export own_words
   if ! command -v docker >/dev/null 2>&1; then echo "no docker here" && return; fi
   bounded docker info --format '{{json .ServerVersion}} {{json .Driver}}' | take commands/docker-info.txt
   count=0

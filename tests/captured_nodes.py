@@ -50,7 +50,12 @@ class Container:
     devices: Sequence[str] = ()
     ulimits: Mapping[str, int] = field(default_factory=dict)
     image_env: Sequence[str] = ()
+    security: Sequence[str] = ()
+    read_only: bool = False
+    most_processes: int | None = None
     image_entrypoint: Sequence[str] = ()
+    image_command: Sequence[str] = ()
+    image_user: str = ""
     digests: Sequence[str] = ()
     layers: Sequence[str] = ("sha256:" + "1" * 64,)
     image_id: str = IMAGE_ID
@@ -89,6 +94,9 @@ class Container:
             *(line for name in self.dropped for line in _lines("cap-drop", name)),
             *(line for path in self.devices for line in _lines("device", path)),
             *(line for name, hard in self.ulimits.items() for line in _lines("ulimit", name, hard)),
+            *(line for text in self.security for line in _lines("security-opt", text)),
+            *_lines("read-only", self.read_only),
+            *_lines("pids-limit", self.most_processes),
             *(
                 line
                 for mount in self.mounts
@@ -107,6 +115,8 @@ class Container:
             *(line for text in self.layers for line in _lines("image-layer", text)),
             *(line for text in self.image_env for line in _lines("image-env", text)),
             *(line for text in self.image_entrypoint for line in _lines("image-entrypoint", text)),
+            *(line for text in self.image_command for line in _lines("image-cmd", text)),
+            *_lines("image-user", self.image_user),
             *_lines("image-architecture", "arm64"),
         ]
         return "\n".join(lines) + "\n"

@@ -20,7 +20,7 @@ from valid_sites import valid_file
 
 from generator.capture import Capture
 from generator.capture.archive import read
-from generator.drift import drift, unseen
+from generator.drift import drift
 from generator.drift.recorded import of_captures
 from generator.pipeline import ValidReading
 from generator.resources import ROOT
@@ -36,7 +36,9 @@ def captured(nodes: Sequence[Machine]) -> list[Capture]:
 
 def lines(valid: ValidReading, captures: Sequence[Capture]) -> list[str]:
     """The findings, as the command prints them."""
-    return [f"{r.rule}: {r.message}; {r.help}" for r in drift(valid.site, captures, None)]
+    found = drift(valid.site, captures, None)
+    lacking = [f"{name} lacks {what}" for name, what in found.uncaptured.items()]
+    return [*(f"{r.rule}: {r.message}; {r.help}" for r in found.differences), *lacking]
 
 
 def of_clean(path: Path) -> list[str]:
@@ -45,7 +47,7 @@ def of_clean(path: Path) -> list[str]:
     captures = captured(clean(valid))
     found = of_captures(captures)
     lost = [] if found and found.texts["site.yaml"] == path.read_text() else ["another site"]
-    return [*lines(valid, captures), *map(str, unseen(valid.site, captures)), *lost]
+    return [*lines(valid, captures), *lost]
 
 
 def main() -> int:

@@ -23,6 +23,10 @@ DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 COMPUTING = "nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader"
 UP = "ActiveState=active\nSubState=running\nUnitFileState=enabled"
 WAITING = "ActiveState=inactive\nSubState=dead\nUnitFileState=disabled"
+SPEED = "\tSpeed: 200000Mb/s\n\tLink detected: yes\n"
+# Its 22nd field is when it was started.
+PROCESS = f"1 (python3) S {'0 ' * 18}100 0\n"
+OF_IMAGE = "PATH=/usr/bin"
 Mount = tuple[str, str]
 STATIC = "ActiveState=inactive\nSubState=dead\nUnitFileState=static"
 UNITS = "systemctl *"
@@ -60,14 +64,23 @@ def running(site: Site, node: Node, tree: Mapping[str, str]) -> Machine:
         DRIVER: "NVIDIA GB10, 580.95.05\n",
         COMPUTING: "",
         "id *": "nvidia docker video\n",
-        f"ethtool {first}": "\tSpeed: 200000Mb/s\n\tLink detected: yes\n",
+        **{f"ethtool {one.name}": SPEED for one in node.interfaces},
+        f"ethtool {first}": SPEED,
+        "rdma link": "".join(
+            f"link {one.hca}/1 state ACTIVE physical_state LINK_UP netdev {one.name}\n"
+            for one in node.interfaces
+        ),
         "uname -srm": "Linux 6.14.0-1010-nvidia aarch64\n",
         f"ethtool -i {first}": "driver: mlx5_core\nfirmware-version: 28.45.4028\n",
     }
-    files[f"sys/class/net/{first}/mtu"] = "9000\n"
+    for name in (first, *(one.name for one in node.interfaces)):
+        files[f"sys/class/net/{name}/mtu"] = "9000\n"
+    files |= {f"proc/{pid}/stat": PROCESS for pid in installed.processes}
+    files["proc/stat"] = "btime 4000000000\n"
     if rules := content.get("etc/sparkgen/firewall.rules"):
         own = [f"ufw {rule} comment 'sparkgen'" for rule in rules.splitlines() if rule[0] != "#"]
-        printed["ufw *"] = "\n".join(["Status: active", *own, ""])
+        policy = "Default: deny (incoming), allow (outgoing), disabled (routed)"
+        printed["ufw *"] = "\n".join(["Status: active", policy, *own, ""])
     beside = [
         container
         for path, text in sorted(content.items())
@@ -75,7 +88,10 @@ def running(site: Site, node: Node, tree: Mapping[str, str]) -> Machine:
         if not path.endswith("/compose.yaml")
         for container in containers(yaml.safe_load(text), {}, [])
     ]
-    runs = [*installed.containers, *beside]
+    runs = [
+        replace(one, env=[*one.env, OF_IMAGE], image_env=[OF_IMAGE])
+        for one in (*installed.containers, *beside)
+    ]
     return replace(installed, files=files, printed=printed, containers=runs)
 
 
@@ -152,7 +168,7 @@ def with_more(text: str) -> Callable[[Machine], Machine]:
 
 
 def unit(state: str) -> Callable[[Machine], Machine]:
-    shown = f"Id=sparkgen-engine.service\n{state}\n"
+    shown = f"Id=sparkgen-engine.service\n{state}\nDropInPaths=\nNeedDaemonReload=no\n"
     return lambda node: replace(node, printed={**node.printed, UNITS: shown})
 
 

@@ -135,7 +135,10 @@ def containers(
             image=service["image"],
             command=service.get("command", ()),
             entrypoint=service.get("entrypoint", ()),
-            env=[*env, *secrets],
+            env=[*env, *map("=".join, service.get("environment", {}).items()), *secrets],
+            security=service.get("security_opt", ()),
+            read_only=service.get("read_only", False),
+            most_processes=service.get("pids_limit"),
             mounts=[ends(mount) for mount in service.get("volumes", ())],
             shm=in_bytes(service.get("shm_size", "64mb")),
             memory=in_bytes(service.get("mem_limit", "0")),
@@ -238,7 +241,7 @@ def test_round_trip(path: Path, tmp_path: Path) -> None:
     # The nodes do not drift from the bundle of the imported site, but for units whose names are
     # guessed.
     archives = sorted(tmp_path.glob("*.tar.gz"))
-    found = drift(again, [read_archive(a.name, a.read_bytes()) for a in archives], None)
+    found = drift(again, [read_archive(a.name, a.read_bytes()) for a in archives], None).differences
     names = {engine.group for engine in parts}
     named = [part.unit for part in again.parts if part.engine.venv and part.group not in names]
     assert not [remark for remark in found if not any(unit in remark.message for unit in named)]

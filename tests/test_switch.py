@@ -447,7 +447,7 @@ def test_capture_records_alternatives(active: str, enabled: str, expected: list[
     capture = Capture("spark1", "spark1.tar.gz", {"commands/units.txt": "\n".join(blocks)})
     found = [
         remark
-        for remark in drift(site_of(), [capture], None)
+        for remark in drift(site_of(), [capture], None).differences
         if remark.rule == "SG866" and "there is no unit" not in remark.message
     ]
     assert [

@@ -26,14 +26,7 @@ from generator.sitefile import source
 _KIB_PER_GIB = 1 << 20
 _MAX_SETTINGS = 400
 _OPTIONS = (
-    "name",
-    "user",
-    "pid",
-    "restart",
-    "privileged",
-    "network",
-    "ipc",
-    "shm-size",
+    *("name", "user", "pid", "restart", "privileged", "network", "ipc", "shm-size"),
     "image-id",
 )
 # Beside the marks of the engines: what starts them, and the name of a bundle's unit.

@@ -8,15 +8,9 @@ from generator.adoption.found import Container, Item, Variable, Word
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text
 from generator.records import replace
+from generator.resources import words
 
-# Options of `docker run` without a value; all others have one. Source: docker run --help, 29.2.
-_SWITCHES = frozenset(
-    (
-        *("d", "detach", "i", "interactive", "t", "tty", "it", "dit", "ti", "di", "itd", "td"),
-        *("rm", "init", "privileged", "P", "publish-all", "read-only", "q", "quiet"),
-        *("no-healthcheck", "oom-kill-disable", "sig-proxy", "disable-content-trust"),
-    )
-)
+_SWITCHES = frozenset(words("docker-switches.txt"))
 # What a script inserts before the image, by its name or its form.
 _IS_OPTIONS = re.compile(
     r"(?i)\$\{?\w*(args?|opts?|options|flags?|extra|envs?|mounts?|volumes?|devices?)\}?|\$\{\w+(\[[@*]\]|:\+).*"

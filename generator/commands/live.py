@@ -9,8 +9,7 @@ import click
 from generator.commands.adopting import captures_of
 from generator.commands.options import DRIFT, FOLDER
 from generator.commands.sites import TEXTUAL, publish, read_valid
-from generator.drift import drift, missing, unseen
-from generator.drift.uncaptured import NEVER
+from generator.drift import NEVER, drift, missing
 from generator.pipeline import ValidReading, read_site
 from generator.reports.remarks import Remark
 from generator.reports.text import plain
@@ -41,8 +40,8 @@ def check_nodes(paths: Sequence[Path], quiet: bool, form: str) -> None:
     (valid,) = read_valid(sites, form=form)
     site, reading = valid.site, valid.reading
     captures = captures_of(archives, form)
-    found = drift(site, captures, reading.lock, _unlocked(valid))
-    absent, uncompared = missing(site, captures), unseen(site, captures)
+    seen = drift(site, captures, reading.lock, _unlocked(valid))
+    found, uncompared, absent = seen.differences, seen.uncaptured, missing(site, captures)
     verdicts = {
         node.name: _verdict([r for r in found if r.message.startswith(f"{node.name}: ")])
         for node in site.nodes
@@ -51,10 +50,9 @@ def check_nodes(paths: Sequence[Path], quiet: bool, form: str) -> None:
     if form in TEXTUAL:
         for line in lines(found):
             click.echo(line, err=form != "text")
-        lacking = [
-            f"{name}: not captured: {what}" for name in uncompared for what in uncompared[name]
-        ]
-        for line in (*(f"{name} is not captured" for name in absent), *lacking):
+        notes = [f"{name} is not captured" for name in absent]
+        notes += [f"{name}: not captured: {one}" for name, own in uncompared.items() for one in own]
+        for line in notes:
             click.echo(line, err=True)
     if form == "text" and not quiet:
         for name, verdict in verdicts.items():
@@ -92,9 +90,4 @@ _UNRESTARTED = "applied, not restarted"
 
 def lines(found: Sequence[Remark]) -> list[str]:
     """The remarks as text, one per line."""
-    return [
-        f"{remark.rule}: {plain(remark.message)}; {plain(remark.help)}"
-        if remark.help
-        else f"{remark.rule}: {plain(remark.message)}"
-        for remark in found
-    ]
+    return [f"{r.rule}: {'; '.join(plain(t) for t in (r.message, r.help) if t)}" for r in found]

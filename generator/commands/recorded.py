@@ -65,7 +65,7 @@ def _changed(reading: Reading, captures: Sequence[Capture]) -> list[str]:
     if reading.site is None:
         return ["its site has errors now, and was not compared"]
     absent = [f"{name} is not captured" for name in missing(reading.site, captures)]
-    return [*lines(drift(reading.site, captures, reading.lock)), *absent]
+    return [*lines(drift(reading.site, captures, reading.lock).differences), *absent]
 
 
 def _edited(reading: Reading, folder: Path) -> list[str]:

@@ -9,24 +9,45 @@ from generator.bundle.tree import File
 from generator.capture import Capture
 from generator.diagnostics import listed
 from generator.drift import between, engines, installed, interfaces, units
-from generator.drift.seen import Seen
-from generator.drift.uncaptured import uncaptured
+from generator.drift.seen import UNCAPTURED, Seen
+from generator.records import record
 from generator.reports.remarks import Place, Remark
 from generator.rules.registry import documented
 from generator.site import Site
 from generator.sitefile.lock import Lock
 
+# What a bundle describes, and no capture has.
+NEVER = (
+    "the values of secrets, who owns files, how containers log, are checked and get the GPU and "
+    "temporary folders, the firewall's rules of others, and what is in weights beside their size"
+)
+
+
+@record
+class Drift:
+    """What differs, in the order of the nodes, and what captures don't show of their nodes."""
+
+    differences: list[Remark]
+    uncaptured: Mapping[str, list[str]]
+
 
 def drift(
     site: Site, captures: Sequence[Capture], lock: Lock | None, unlocked: Site | None = None
-) -> list[Remark]:
-    """What differs on the captured nodes, in the order of the nodes.
+) -> Drift:
+    """Compare captured nodes with their site.
 
     A node may also have the bundle of the `unlocked` site, if it runs what is locked.
     """
     seen = seen_nodes(site, captures, unlocked)
-    found = [remark for one in seen for remark in _node(one.site, one, lock)]
-    return [*found, *between.between(site, seen), *_strangers(site, captures)]
+    found: list[Remark] = []
+    lacking: dict[str, list[str]] = {}
+    for one in seen:
+        for remark in _node(one.site, one, lock):
+            if remark.rule != UNCAPTURED:
+                found.append(remark)
+            elif remark.message not in lacking.setdefault(one.node.name, []):
+                lacking[one.node.name].append(remark.message)
+    return Drift([*found, *between.between(site, seen), *_strangers(site, captures)], lacking)
 
 
 def seen_nodes(site: Site, captures: Iterable[Capture], unlocked: Site | None = None) -> list[Seen]:
@@ -62,21 +83,15 @@ def missing(site: Site, captures: Iterable[Capture]) -> list[str]:
     return [node.name for node in site.nodes if node.name not in names]
 
 
-def unseen(site: Site, captures: Iterable[Capture]) -> dict[str, list[str]]:
-    """What captures don't show of their nodes, so that it was not compared."""
-    found = {seen.node.name: list(uncaptured(site, seen)) for seen in seen_nodes(site, captures)}
-    return {name: lacking for name, lacking in found.items() if lacking}
-
-
 def _strangers(site: Site, captures: Iterable[Capture]) -> Iterator[Remark]:
     known = {node.name for node in site.nodes}
-    for capture in captures:
-        if capture.node.lower() not in known:
-            message = f"{capture.node} is not a node of {site.name}"
-            advice = f"its nodes are {listed(sorted(known), 'and')}"
-            yield Remark(
-                "SG860", documented()["SG860"].severity, message, advice, Place(capture.archive)
-            )
+    severity, advice = (
+        documented()["SG860"].severity,
+        f"its nodes are {listed(sorted(known), 'and')}",
+    )
+    for capture in (capture for capture in captures if capture.node.lower() not in known):
+        message = f"{capture.node} is not a node of {site.name}"
+        yield Remark("SG860", severity, message, advice, Place(capture.archive))
 
 
 def _node(site: Site, seen: Seen, lock: Lock | None) -> Iterator[Remark]:

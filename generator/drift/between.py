@@ -51,21 +51,22 @@ def _contents(part: Part, seen: Seen) -> Iterator[tuple[str, str]]:
 
 
 def _versions(capture: Capture) -> Iterator[tuple[str, str]]:
-    texts = capture.texts
-    if found := re.search(r"(?m)^.*, ([0-9][0-9.]+)$", texts.get("commands/gpu.txt", "")):
-        yield "the driver of the GPU", found[1]
-    if words := texts.get("commands/uname.txt", "").split():
-        yield "the kernel", words[1] if len(words) > 1 else words[0]
-    if groups := texts.get("commands/groups.txt", "").split():
-        yield "what the user is a member of", ", ".join(sorted(groups))
-    release = texts.get("commands/dgx-release.txt", "")
-    if updates := re.findall(r'DGX_OTA_VERSION="?([0-9.]+)', release):
-        yield "the release of DGX OS", updates[-1]
-    firmware = {
-        match[1]
-        for path, text in texts.items()
-        if path.startswith(("commands/ethtool-enp", "commands/ethtool-enP2"))
-        for match in re.finditer(r"(?m)^firmware-version: (\S+)", text)
-    }
-    if firmware:
-        yield "the firmware of the ConnectX-7", ", ".join(sorted(firmware))
+    groups = sorted(capture.texts.get("commands/groups.txt", "").split())
+    if groups:
+        yield "what the user is a member of", ", ".join(groups)
+    for what, paths, pattern in _VERSIONS:
+        texts = (text for path, text in capture.texts.items() if re.fullmatch(paths, path))
+        found = [version for text in texts for version in re.findall(pattern, text)]
+        if found and what == "the release of DGX OS":  # each update adds its own
+            found = found[-1:]
+        if found:
+            yield what, ", ".join(sorted(set(found)))
+
+
+# What has it, and how it begins there.
+_VERSIONS = (
+    ("the driver of the GPU", "commands/gpu.txt", r"(?m)^.*, ([0-9][0-9.]+)$"),
+    ("the kernel", "commands/uname.txt", r"^\S+ (\S+)"),
+    ("the release of DGX OS", "commands/dgx-release.txt", r'DGX_OTA_VERSION="?([0-9.]+)'),
+    ("the firmware of the ConnectX-7", "commands/ethtool-en[pP].*", r"firmware-version: (\S+)"),
+)

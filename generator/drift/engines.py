@@ -1,7 +1,7 @@
 """Containers and processes of engines and services, and the models that they read."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -9,28 +9,44 @@ import yaml
 
 from generator import catalogs
 from generator.adoption.found import REMOVED, Container
+from generator.diagnostics import listed
 from generator.drift.installed import INSTALL, restarts
-from generator.drift.limits import limits
+from generator.drift.limits import limits, words
 from generator.drift.seen import Seen
-from generator.drift.uncaptured import is_unreadable
 from generator.locking.locking import commit_on, image_on
 from generator.operation.reading import programs
+from generator.records import replace
 from generator.reports.remarks import Remark
 from generator.site import Member, Part, Site
 from generator.site.complete import DEFAULT_REVISION
 from generator.sitefile.lock import Lock
+from generator.sitefile.redaction import is_secret_key
 
 
 def engines(site: Site, seen: Seen, lock: Lock | None) -> Iterator[Remark]:
     """How what runs on a node differs from what the bundle starts there."""
     containers = {c.name.lstrip("/"): c for c in seen.found.containers if c.image}
-    yield from services(seen, containers)
-    for part, node in site.parts_of(seen.node.name):
+    composed = {
+        service["container_name"]: (path, service)
+        for path, file in seen.files.items()
+        if path.endswith(".yaml") and "container_name:" in file.text
+        for service in yaml.safe_load(file.text)["services"].values()
+    }
+    if composed and _DOCKER not in seen.capture.texts:
+        yield seen.lacks("containers")
+    parts = {part.unit: (part, node) for part, node in site.parts_of(seen.node.name)}
+    for name, (path, service) in composed.items():
+        if name not in parts:
+            yield from _service(seen, path, service, containers.get(name))
+    yield from _in_turn(site, seen, containers)
+    for part, node in parts.values():
         if engine := containers.get(part.unit):
             yield from _image(part, seen, engine, lock)
             yield from _variables(part, seen, node, engine)
-            yield from _words(part, seen, node, engine)
-            yield from _limits(part, seen)
+            wanted = [node.container.entrypoint, *_command(node)]
+            yield from _words(seen, "the engine", wanted, engine, _restart(part, seen))
+            if part.unit in composed:
+                yield from limits(seen, composed[part.unit][1], _restart(part, seen))
             yield from restarts(part.unit, seen, _started(seen, engine), _read(part, seen))
         elif part.engine.venv:
             yield from _process(part, seen, node)
@@ -43,14 +59,28 @@ def engines(site: Site, seen: Seen, lock: Lock | None) -> Iterator[Remark]:
 _DOCKER = "commands/docker-info.txt"
 
 
+def _in_turn(site: Site, seen: Seen, containers: Mapping[str, Container]) -> Iterator[Remark]:
+    """Engines that run beside the one whose turn it is."""
+    for slot in site.slots_of(seen.node.name):
+        running = [part.unit for part in slot if part.unit in containers]
+        if len(running) > 1:
+            message = f"{listed(running, 'and')} run at once, and take turns in the site"
+            yield seen.remark("SG866", message, "stop one of them", _DOCKER)
+
+
 def _process(part: Part, seen: Seen, node: Member) -> Iterator[Remark]:
-    """The process of an engine without a container."""
+    """The process of an engine without a container, which its port tells from others."""
+    wanted = _command(node)
+    port = {word for word in wanted if word.startswith("--port=")}
     bare = (c for c in seen.found.containers if c.is_running and c.image is None)
-    own = [process for process in bare if _is_of(node, process)]
+    own = [process for process in bare if port <= {word.text for word in process.words}]
     for process in own:
         yield from _variables(part, seen, node, process)
+        # Before them is the program, which may be a script of the environment.
+        rest = replace(process, words=process.words[-len(wanted) :])
+        yield from _words(seen, "the engine", wanted, rest, _restart(part, seen))
         yield from restarts(part.unit, seen, _started(seen, process), _read(part, seen))
-    if not own and _port(node) and part.is_active and _is_installed(seen, part):
+    if not own and port and part.is_active and _is_installed(seen, part):
         advice = f"journalctl -u {part.unit} says why it does not run; capture it as root"
         yield seen.remark("SG866", f"there is no process of {part.unit}", advice)
 
@@ -60,22 +90,13 @@ def _is_installed(seen: Seen, part: Part) -> bool:
     return f"files/etc/systemd/system/{part.unit}.service" in seen.capture.texts
 
 
-def _port(node: Member) -> set[str]:
-    """The word of an engine's command by which its process is recognized, if it has one."""
-    return {word for word in _command(node) if word.startswith("--port=")}
-
-
-def _is_of(node: Member, process: Container) -> bool:
-    """Whether a process is the engine that a node should run."""
-    return _port(node) <= {word.text for word in process.words}
-
-
 def settings(seen: Seen) -> Iterator[Remark]:
     """nccl.conf compared with the bundle's."""
     path = "files/etc/nccl.conf"
     if path not in seen.capture.texts:
-        if not is_unreadable(seen.capture, "etc/nccl.conf"):
-            yield seen.remark("SG865", "there is no /etc/nccl.conf", INSTALL)
+        is_hidden = "can't be read without root: etc/nccl.conf\n" in seen.text("capture.txt")
+        gone = seen.remark("SG865", "there is no /etc/nccl.conf", INSTALL)
+        yield seen.lacks("/etc/nccl.conf, which only root can read") if is_hidden else gone
         return
     there = {variable.name: variable.value.text for variable in seen.found.settings}
     yield from _values(seen, dict(seen.node.nccl), there, "/etc/nccl.conf", path, _RESTART)
@@ -83,10 +104,11 @@ def settings(seen: Seen) -> Iterator[Remark]:
 
 def _variables(part: Part, seen: Seen, member: Member, engine: Container) -> Iterator[Remark]:
     """Variables of the running process."""
-    wanted = {n: v for group in member.environment for n, v in group.values.items()}
     there = {variable.name: variable.value.text for variable in engine.env}
-    path = _path(seen, engine)
-    yield from _values(seen, wanted, there, "the running engine", path, _restart(part, seen))
+    path, advice = _path(seen, engine), _restart(part, seen)
+    # Without the image's own variables, others of the engine can't be told from these.
+    allowed = part.engine.secrets if engine.base else None
+    yield from _values(seen, member.env, there, "the running engine", path, advice, allowed)
 
 
 def _values(
@@ -96,20 +118,28 @@ def _values(
     where: str,
     path: str,
     advice: str,
+    allowed: Collection[str] | None = None,
 ) -> Iterator[Remark]:
+    """How variables differ; None of `allowed` allows all but NCCL's."""
     for name, value in wanted.items():
         has = there.get(name)
         if has is None:
             yield seen.remark("SG865", f"{where} has no {name}", advice, path)
+        elif has == REMOVED and value and not is_secret_key(name):
+            yield seen.lacks(f"the value of {name} in {where}")
         elif has not in (value, REMOVED):
             message = f"{name} is {has} in {where}, and {value} in the bundle"
             yield seen.remark("SG865", message, advice, path)
-    for name in sorted(there):
-        if name.startswith("NCCL_") and name not in wanted and name != "NCCL_VERSION":
-            message = f"{where} has {name}={there[name]}, which the bundle does not set"
+    for name in sorted(there.keys() - wanted.keys() - {*(allowed or ()), *_OF_DOCKER}):
+        if name.startswith("NCCL_") or (allowed is not None and not _PROXY.fullmatch(name)):
+            value = "" if there[name] == REMOVED else f"={there[name]}"
+            message = f"{where} has {name}{value}, which the bundle does not set"
             yield seen.remark("SG865", message, advice, path)
 
 
+_OF_DOCKER = ("HOME", "HOSTNAME", "NCCL_VERSION", "PATH", "TERM")
+# Docker's client gives them to every container, if it is told to.
+_PROXY = re.compile(r"(?i)(https?|ftp|no|all)_proxy")
 _RESTART = "install the bundle and restart the engine, or write it under engine.env"
 
 
@@ -141,72 +171,52 @@ def _started(seen: Seen, engine: Container) -> str:
     return found[1] if found else ""
 
 
-def services(seen: Seen, containers: Mapping[str, Container]) -> Iterator[Remark]:
-    """The containers of services, as their Compose files have them."""
-    for path, file in seen.files.items():
-        if not path.endswith(".yaml") or path.endswith("/compose.yaml"):
-            continue
-        for service in _composed(file.text) if "container_name:" in file.text else ():
-            name = service["container_name"]
-            there = containers.get(name)
-            if there is None:
-                if _DOCKER in seen.capture.texts and path in seen.recorded:
-                    yield seen.remark("SG866", f"there is no container {name}", _AGAIN, _DOCKER)
-                continue
-            has = there.image.text if there.image else ""
-            if has != service["image"]:
-                message = f"{name} runs {has}, and the bundle says {service['image']}"
-                yield seen.remark("SG863", message, _AGAIN, _path(seen, there))
-            words = [str(word) for word in service.get("command") or ()]
-            # Before them is an entrypoint, which may be the image's.
-            if words and not _alike(words, [word.text for word in there.words[-len(words) :]]):
-                message = f"{name} runs with other arguments than the bundle's"
-                yield seen.remark("SG868", message, _AGAIN, _path(seen, there))
-            yield from limits(seen, service, _AGAIN)
-            unit = f"sparkgen-{PurePosixPath(path).stem}"
-            yield from restarts(unit, seen, _started(seen, there), programs(seen.files)[unit].reads)
+def _service(
+    seen: Seen, path: str, service: Mapping[str, Any], there: Container | None
+) -> Iterator[Remark]:
+    """The container of a service, as its Compose file has it."""
+    name, unit = service["container_name"], f"sparkgen-{PurePosixPath(path).stem}"
+    if there is None:
+        if _DOCKER in seen.capture.texts and path in seen.recorded:
+            yield seen.remark("SG866", f"there is no container {name}", _AGAIN, _DOCKER)
+        return
+    has = there.image.text if there.image else ""
+    if has != service["image"]:
+        message = f"{name} runs {has}, and the bundle says {service['image']}"
+        yield seen.remark("SG863", message, _AGAIN, _path(seen, there))
+    yield from _words(seen, name, words(seen, service), there, _AGAIN)
+    wanted = {key: str(value) for key, value in service.get("environment", {}).items()}
+    values = {variable.name: variable.value.text for variable in there.env}
+    yield from _values(seen, wanted, values, name, _path(seen, there), _AGAIN)
+    yield from limits(seen, service, _AGAIN)
+    yield from restarts(unit, seen, _started(seen, there), programs(seen.files)[unit].reads)
 
 
 _AGAIN = "install the bundle and restart its unit"
 
 
-def _limits(part: Part, seen: Seen) -> Iterator[Remark]:
-    """What the engine's container has of its node."""
-    file = seen.files.get(part.place("opt/sparkgen/compose.yaml"))
-    for service in _composed(file.text) if file else ():
-        if service["container_name"] == part.unit:
-            yield from limits(seen, service, _restart(part, seen))
-
-
-def _composed(text: str) -> list[dict[str, Any]]:
-    return list(yaml.safe_load(text)["services"].values())
-
-
-def _words(part: Part, seen: Seen, member: Member, engine: Container) -> Iterator[Remark]:
+def _words(
+    seen: Seen, name: str, wanted: Sequence[str], container: Container, advice: str
+) -> Iterator[Remark]:
     """The running command; what the capture removed matches any word."""
-    wanted = [member.container.entrypoint, *_command(member)]
-    there = [word.text for word in engine.words]
-    if _alike(wanted, there):
+    there = [word.text for word in container.words]
+    pairs = list(zip(wanted, there, strict=False))
+    if len(wanted) == len(there) and all(REMOVED in has or has == want for want, has in pairs):
+        if there != wanted:
+            yield seen.lacks(f"some arguments of {name}")
         return
     gone = [word for word in wanted if word not in there]
-    new = [word for word in there if word not in wanted and REMOVED not in word]
-    if gone or new:
-        more = [f"without {' '.join(gone)}"] if gone else []
-        more += [f"with {' '.join(new)}"] if new else []
-        message = f"the engine runs {' and '.join(more)}"
-        yield seen.remark("SG868", message, _restart(part, seen), _path(seen, engine))
+    new = [word for word in there if word not in wanted]
+    more = [f"without {' '.join(gone)}"] if gone else []
+    more += [f"with {' '.join(new)}"] if new else []
+    message = f"{name} runs {' and '.join(more) or 'with its arguments in another order'}"
+    yield seen.remark("SG868", message, advice, _path(seen, container))
 
 
 def _command(member: Member) -> list[str]:
     """The arguments of a node's entrypoint."""
     items = ((item,) if isinstance(item, str) else item for item in member.container.command)
     return [word for item in items for word in item]
-
-
-def _alike(wanted: Sequence[str], there: Sequence[str]) -> bool:
-    return len(wanted) == len(there) and all(
-        REMOVED in has or has == want for want, has in zip(wanted, there, strict=True)
-    )
 
 
 def _path(seen: Seen, engine: Container) -> str:
@@ -230,7 +240,9 @@ def _image(part: Part, seen: Seen, engine: Container, lock: Lock | None) -> Iter
     there = image_on(seen.capture, name, bool(locked and locked.inputs))
     by_digest = pinned or (locked.digest if locked else "")
     expected = by_digest or (locked.layers if locked else "")
-    if there and expected and (there.digest if by_digest else there.layers) != expected:
+    if expected and not there:
+        yield seen.lacks(f"which image {name} is")
+    elif there and expected and (there.digest if by_digest else there.layers) != expected:
         own = (there.digest or there.layers or "nothing that is locked")[:19]
         where = "in the lock" if locked else "in the bundle"
         message = f"{name} is {own} there, and {expected[:19]} {where}"
@@ -240,12 +252,22 @@ def _image(part: Part, seen: Seen, engine: Container, lock: Lock | None) -> Iter
 def _models(part: Part, seen: Seen, lock: Lock | None) -> Iterator[Remark]:
     path = "commands/models.txt"
     if path not in seen.capture.texts:
+        if part.is_active and part.model.downloads:
+            yield seen.lacks("models")
         return
     sizes = dict(_sizes(seen.text(path)))
     for file in (*part.model.folders, *part.model.files):
-        if sizes.get(file) == 0:
+        if not sizes.get(file):
             advice = "put it there: models.sh says what is expected"
-            yield seen.remark("SG864", f"there is no {file}", advice, path)
+            is_gone = seen.remark("SG864", f"there is no {file}", advice, path)
+            yield is_gone if file in sizes else seen.lacks(file)
+    yield from _downloads(part, seen, lock, sizes)
+
+
+def _downloads(
+    part: Part, seen: Seen, lock: Lock | None, sizes: Mapping[str, int]
+) -> Iterator[Remark]:
+    path = "commands/models.txt"
     for source in part.model.downloads if not part.model.file else ():
         own = source == part.model.source
         revision = (part.model.revision if own else None) or DEFAULT_REVISION
@@ -256,7 +278,9 @@ def _models(part: Part, seen: Seen, lock: Lock | None) -> Iterator[Remark]:
         if not there:
             message = f"{source}, revision {revision}, is not in the cache of the hub"
             yield seen.remark("SG864", message, "run models.sh", path)
-        elif source in sizes and sizes[source] < least:
+        elif source not in sizes:
+            yield seen.lacks(f"the size of {source}")
+        elif sizes[source] < least:
             has, wanted = sizes[source] / 1e9, least / 1e9
             message = f"{source} has {has:.1f} GB there, and its weights at least {wanted:.1f}"
             yield seen.remark("SG864", message, "run models.sh: it ends what is not whole", path)

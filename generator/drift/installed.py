@@ -1,6 +1,5 @@
 """What sparkgen has installed on a node, compared with its bundle: files, and what they set."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -18,15 +17,22 @@ SYSCTL, HOSTS, FIREWALL = "etc/sysctl.d/90-sparkgen.conf", "etc/sparkgen/hosts",
 def files(seen: Seen) -> Iterator[Remark]:
     """The files: of another bundle, changed or removed since, or with another mode."""
     if not seen.is_recorded:
+        yield seen.lacks("which files are installed")
         return
-    stale = seen.stale
+    stale, known = seen.stale, seen.installed
     if stale:
         more = f" and {len(stale) - 4} more" if len(stale) > 4 else ""
         names = ", ".join(f"/{path}" for path in stale[:4])
         message = f"not applied: {names}{more}"
         yield seen.remark("SG890", message, INSTALL, "files/etc/sparkgen/bundle/SHA256SUMS")
-    for path, there in seen.installed.items():
-        if path in stale or path == "etc/nccl.conf":  # which is compared line by line
+    unknown = sorted(seen.recorded.keys() - known.keys())
+    if unknown:
+        yield seen.lacks(f"how {len(unknown)} files are now, such as /{unknown[0]}")
+    for path, there in known.items():
+        if there.state == "unreadable":
+            yield seen.lacks(f"/{path}, which only root can read")
+        # nccl.conf is compared line by line.
+        if path in stale or path not in seen.files or path == "etc/nccl.conf":
             continue
         if there.state in ("edited", "missing"):
             message = f"/{path} is {there.state} since it was installed"
@@ -39,6 +45,8 @@ def files(seen: Seen) -> Iterator[Remark]:
 def restarts(unit: str, seen: Seen, started: str, read: Iterable[str]) -> Iterator[Remark]:
     """The files that a unit would `read` again, installed after it was last `started`."""
     since, there = _seconds(started), seen.installed
+    if not since:
+        yield seen.lacks(f"when {unit} was started")
     late = [f"/{p}" for p in read if p in there and there[p].changed > since > 0]
     if late:
         message = f"applied, not restarted: {unit} was started before {listed(late, 'and')}"
@@ -68,7 +76,10 @@ def effects(site: Site, seen: Seen) -> Iterator[Remark]:
 def _sysctl(seen: Seen) -> Iterator[Remark]:
     path = "commands/sysctl-own.txt"
     there = dict(line.split(" ", 1) for line in seen.text(path).splitlines() if " " in line)
-    for name, value in settings(seen).items():
+    wanted = settings(seen)
+    if any(name.replace(".", "/") not in there for name in wanted):
+        yield seen.lacks("the kernel's settings")
+    for name, value in wanted.items():
         has = there.get(name.replace(".", "/"), value).split()
         if has != value.split():
             message = f"{name} is {' '.join(has)}, and {value} in the bundle"
@@ -82,21 +93,35 @@ def settings(seen: Seen) -> dict[str, str]:
 
 
 def _hosts(seen: Seen) -> Iterator[Remark]:
-    wanted = seen.files[HOSTS].text.strip() if HOSTS in seen.files else ""
-    if seen.is_recorded and seen.text("commands/hosts.txt").strip() != wanted:
+    lines = seen.files[HOSTS].text.splitlines() if HOSTS in seen.files else ()
+    wanted = [line for line in lines if line[:1] != "#"]
+    there = [line for line in seen.text("commands/hosts.txt").splitlines() if line[:1] != "#"]
+    if seen.is_recorded and there != wanted:
         message = "/etc/hosts has other names of nodes than the bundle"
         yield seen.remark("SG893", message, INSTALL, "commands/hosts.txt")
+    path = "commands/hosts-others.txt"
+    for other in (line for line in seen.text(path).splitlines() if line not in wanted):
+        message = f"/etc/hosts also has '{other}', outside of the bundle's lines"
+        yield seen.remark("SG893", message, "remove it: the first line of a name counts", path)
 
 
 def _firewall(seen: Seen) -> Iterator[Remark]:
     path = "commands/ufw.txt"
     file = seen.files.get(f"etc/sparkgen/{FIREWALL}")
-    if file is None or path not in seen.capture.texts:
+    if file is None:
         return
-    status, *there = seen.text(path).splitlines()
+    status, *there = seen.text(path).splitlines() or [""]
     advice = "run /opt/sparkgen/firewall.sh"
+    if not status:
+        yield seen.lacks("the firewall")
+        return
     if status != "Status: active":
         yield seen.remark("SG893", "the firewall is off", advice, path)
+    policy = next((line for line in there if line.startswith("Default: ")), "")
+    if status == "Status: active" and not policy:
+        yield seen.lacks("the firewall's default policy")
+    elif policy and not policy.startswith(("Default: deny", "Default: reject")):
+        yield seen.remark("SG893", "the firewall lets in what no rule is about", advice, path)
     # ufw has one rule for the same traffic, whatever its action.
     known = {_compared(rule) for rule in there}
     lacking = [r for r in file.text.splitlines() if r[:1] != "#" and _compared(r) not in known]
@@ -109,11 +134,17 @@ def _compared(rule: str) -> str:
 
 
 def _routes(seen: Seen) -> Iterator[Remark]:
-    path = "commands/ip-route.json"
-    try:
-        there = {(str(r["dst"]), str(r.get("gateway", ""))) for r in json.loads(seen.text(path))}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    path, own = "commands/ip-route.json", {one.name for one in seen.node.interfaces}
+    routes = seen.parsed(path)
+    if own and not routes:
+        yield seen.lacks("routes")
         return
+    subnets = {str(one.address.network) for one in seen.node.interfaces}
+    for other in (r for r in routes if "dev" in r and r["dev"] not in own):
+        if other.get("dst") in subnets:
+            message = f"{other['dst']} is reached by {other['dev']} too, not by the fabric alone"
+            yield seen.remark("SG893", message, "remove that route", path)
+    there = {(str(route.get("dst")), str(route.get("gateway"))) for route in routes}
     for route in seen.node.routes:
         if (str(route.to), str(route.via)) not in there:
             message = f"there is no route to {route.to} via {route.via}"
@@ -122,8 +153,11 @@ def _routes(seen: Seen) -> Iterator[Remark]:
 
 def _gpu(site: Site, seen: Seen) -> Iterator[Remark]:
     """What else computes on the GPU; what Slurm runs can't be told from it."""
-    if any(part.engine.is_slurm_job for part, _ in site.parts_of(seen.node.name)):
+    parts = [part for part, _ in site.parts_of(seen.node.name)]
+    if any(part.engine.is_slurm_job for part in parts):
         return
+    if parts and "commands/gpu.txt" not in seen.capture.texts:
+        yield seen.lacks("what computes on the GPU")
     path = "commands/gpu-processes.txt"
     own = {
         found[1]

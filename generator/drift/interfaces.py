@@ -1,5 +1,6 @@
 """Interfaces of the fabric: links, addresses and MTU."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from generator.diagnostics import listed
@@ -11,7 +12,8 @@ from generator.reports.remarks import Remark
 def interfaces(seen: Seen) -> Iterator[Remark]:
     """How links and addresses differ from the bundle."""
     path = "commands/ip-addr.json"
-    if path not in seen.capture.texts:
+    if seen.node.interfaces and not seen.parsed(path):
+        yield seen.lacks("addresses and links")
         return
     known = {interface.name: interface for interface in seen.found.interfaces}
     for wanted in seen.node.interfaces:
@@ -23,6 +25,9 @@ def interfaces(seen: Seen) -> Iterator[Remark]:
         if there.has_link is False:
             advice = f"look at cable {wanted.cable} at both ends"
             yield seen.remark("SG861", f"{wanted.name} has no link", advice, path)
+        elif there.has_link is None:
+            yield seen.lacks(f"whether {wanted.name} has a link")
+        yield from _port(seen, wanted)
         yield from _addresses(seen, wanted, [word.text for word in there.addresses], path)
         if there.mtu and int(there.mtu.text) != wanted.mtu:
             message = f"{wanted.name} has an MTU of {there.mtu.text}, and the bundle {wanted.mtu}"
@@ -30,6 +35,22 @@ def interfaces(seen: Seen) -> Iterator[Remark]:
 
 
 _NETPLAN = "see /etc/netplan for a file that sets it too; run netplan apply, or install the bundle"
+
+
+def _port(seen: Seen, wanted: FabricInterface) -> Iterator[Remark]:
+    """Its speed, and the state of its RDMA device."""
+    least = seen.site.bandwidth.half_gbit_s * 1000
+    for path, pattern, what in (
+        (f"commands/ethtool-{wanted.name}.txt", r"(?m)^Speed: (\d+)Mb/s$", "speed"),
+        ("commands/rdma-link.txt", rf"state (\S+) .*netdev {wanted.name}\b", "RDMA device"),
+    ):
+        found = re.search(pattern, seen.text(path))
+        if found is None:
+            yield seen.lacks(f"the {what} of {wanted.name}")
+        elif found[1] != "ACTIVE" and not (found[1].isdigit() and int(found[1]) >= least):
+            message = f"the {what} of {wanted.name} is {found[1]}"
+            advice = f"look at cable {wanted.cable} at both ends"
+            yield seen.remark("SG861", message, advice, path)
 
 
 def _addresses(

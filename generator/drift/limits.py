@@ -6,21 +6,14 @@ from typing import Any
 from generator.adoption.found import REMOVED
 from generator.adoption.limits import size_in_bytes
 from generator.capture import records
+from generator.diagnostics import listed
 from generator.drift.seen import Seen
 from generator.reports.remarks import Remark
+from generator.resources import rows
 
-# What a capture calls it: Compose's key, and what Docker has without it; None: the image's own.
-_SINGLE: Mapping[str, tuple[str, Any]] = {
-    "restart": ("restart", "no"),
-    "privileged": ("privileged", False),
-    "pid": ("pid", ""),
-    **{
-        name: (name.replace("network", "network_mode"), None) for name in ("network", "ipc", "user")
-    },
-    "shm-size": ("shm_size", None),
-    "memory": ("mem_limit", 0),
-    "cpus": ("cpuset", ""),
-    "init": ("init", None),
+_SINGLE = {
+    label: (key, None if usual == "?" else usual)
+    for label, key, usual in rows("container-settings")
 }
 _There = Mapping[str, Sequence[Sequence[Any]]]
 
@@ -29,16 +22,40 @@ def limits(seen: Seen, service: Mapping[str, Any], advice: str) -> Iterator[Rema
     """How a running container differs from its service in a Compose file."""
     name = service["container_name"]
     path = f"containers/{name}.txt"
-    there: dict[str, list[Sequence[Any]]] = {}
-    for label, values in ((label, own) for label, own in records(seen.text(path)) if own):
-        there.setdefault(label, []).append(values)
+    there = _there(seen, name)
+    unknown = [key for label, (key, _) in _SINGLE.items() if label not in there]
+    if unknown:
+        yield seen.lacks(f"{listed(unknown, 'and')} of {name}")
     for difference in (*_settings(service, there), *_parts(service, there)):
         yield seen.remark("SG868", f"{name} runs {difference}", advice, path)
 
 
+def words(seen: Seen, service: Mapping[str, Any]) -> list[str]:
+    """The words that a service's container should run: those of its image if it has none."""
+    there = _there(seen, service["container_name"])
+    entrypoint = service.get("entrypoint") or _texts(there, "image-entrypoint")
+    # Docker drops the image's command if there is another entrypoint.
+    of_image = [] if "entrypoint" in service else _texts(there, "image-cmd")
+    return [str(word) for word in (*entrypoint, *(service.get("command") or of_image))]
+
+
+def _texts(there: _There, label: str) -> list[str]:
+    return [str(values[0]) for values in there.get(label, ())]
+
+
+def _there(seen: Seen, name: str) -> dict[str, list[Sequence[Any]]]:
+    """What a capture has of a container and its image, by its names for it."""
+    there: dict[str, list[Sequence[Any]]] = {}
+    for label, values in records(seen.text(f"containers/{name}.txt")):
+        if values:
+            there.setdefault(label, []).append(values)
+    return there
+
+
 def _settings(service: Mapping[str, Any], there: _There) -> Iterator[str]:
+    user = next(iter(_texts(there, "image-user")), None)
     for label, (key, usual) in _SINGLE.items():
-        wanted = service.get(key, usual)
+        wanted = service.get(key, user if key == "user" else usual)
         has = _plain(there[label][0][0]) if label in there else None
         if None not in (has, wanted) and has != _plain(wanted):
             yield f"with {key} {has or 'none'}, not {_plain(wanted) or 'none'}"
@@ -46,8 +63,9 @@ def _settings(service: Mapping[str, Any], there: _There) -> Iterator[str]:
 
 def _parts(service: Mapping[str, Any], there: _There) -> Iterator[str]:
     for label, own in _lists(service).items():
-        # Captures of earlier releases have no limits, and Docker itself makes volumes.
-        given = there.get(label, ()) if label in there or "init" in there else None
+        # Captures of earlier releases lack some, and Docker itself makes volumes.
+        since = "read-only" if label == "security-opt" else "init"
+        given = there.get(label, ()) if label in there or since in there else None
         has = {" ".join(map(_plain, values)) for values in given or ()}
         has = {text for text in has if not text.startswith("/var/lib/docker/")}
         if given is None or REMOVED in "".join(has):
@@ -64,6 +82,7 @@ def _lists(service: Mapping[str, Any]) -> Mapping[str, set[str]]:
         "cap-drop": set(map(_plain, service.get("cap_drop", ()))),
         "device": {str(device).partition(":")[0] for device in service.get("devices", ())},
         "ulimit": {f"{name} {own['hard']}" for name, own in ulimits},
+        "security-opt": set(service.get("security_opt", ())),
         "mount": {_mount(own) for own in service.get("volumes", ())},
     }
 

@@ -1,17 +1,22 @@
 """A captured node beside what its bundle says of it."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from generator.adoption.found import FoundNode
 from generator.bundle.tree import File
 from generator.capture import Capture
+from generator.diagnostics import Severity
 from generator.records import record
 from generator.reports.remarks import Place, Remark
 from generator.rules.registry import documented
 from generator.site import Node, Site
 
 OWN = "files/etc/sparkgen/bundle/"
+# In place of a rule, if a comparison was not possible.
+UNCAPTURED = ""
 
 
 @record
@@ -42,6 +47,18 @@ class Seen:
         place = Place(self.capture.place(path))
         return Remark(rule, severity, f"{self.node.name}: {message}", advice, place)
 
+    def lacks(self, what: str) -> Remark:
+        """What the bundle describes and the capture doesn't show, so that it is not compared."""
+        return Remark(UNCAPTURED, Severity.NOTE, what, "", Place(self.capture.archive))
+
+    def parsed(self, path: str) -> list[Mapping[str, Any]]:
+        """The objects of a text in JSON; empty if it is not a list of them."""
+        try:
+            data = json.loads(self.text(path))
+        except (ValueError, RecursionError):
+            return []
+        return [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
+
     def text(self, path: str) -> str:
         """A text of the capture, empty if it has none."""
         return self.capture.texts.get(path, "")
@@ -54,8 +71,8 @@ class Seen:
     @property
     def recorded(self) -> Mapping[str, str]:
         """The checksums of the files that were installed."""
-        rows = (line.split("  ", 1) for line in self.text(f"{OWN}SHA256SUMS").splitlines())
-        return {path: checksum for checksum, path in rows if path.startswith(("etc/", "opt/"))}
+        rows = re.findall(r"(?m)^([0-9a-f]{64})  ((?:etc|opt)/.+)$", self.text(f"{OWN}SHA256SUMS"))
+        return {path: checksum for checksum, path in rows}
 
     @property
     def installed(self) -> Mapping[str, Installed]:

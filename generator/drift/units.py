@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from generator.diagnostics import listed
 from generator.drift.installed import INSTALL
 from generator.drift.seen import Seen
 from generator.reports.remarks import Remark
@@ -10,6 +11,7 @@ from generator.site import Site
 
 _UNIT = re.compile(r"sparkgen-[a-z0-9-]+\.(service|timer)")
 _FOLDER = "etc/systemd/system/"
+_PROPERTIES = ("ActiveState", "UnitFileState", "DropInPaths", "NeedDaemonReload")
 _STARTED = ("active", "activating")
 _PATH = "commands/units.txt"
 
@@ -18,7 +20,10 @@ def units(site: Site, seen: Seen) -> Iterator[Remark]:
     """How units differ from what the bundle says of them."""
     known = _known(seen)
     names = (path.removeprefix(_FOLDER) for path in seen.files if path.startswith(_FOLDER))
-    for name in (name for name in names if _UNIT.fullmatch(name)):
+    own = set(filter(_UNIT.fullmatch, names))
+    if own and _PATH not in seen.capture.texts:
+        yield seen.lacks("the state of its units")
+    for name in sorted(own):
         is_known = name in known or _PATH not in seen.capture.texts
         if not is_known or f"files/{_FOLDER}{name}" not in seen.capture.texts:
             yield seen.remark("SG866", f"there is no unit {name}", INSTALL, _PATH)
@@ -26,10 +31,16 @@ def units(site: Site, seen: Seen) -> Iterator[Remark]:
     for unit, instead in waiting.items():
         yield from _in_place_of(site, seen, unit, instead, known)
     for name, properties in known.items():
-        if _UNIT.fullmatch(name):
+        if name in own:
             yield from _as_written(seen, name, properties)
             if properties.get("UnitFileState") != "static" and name not in waiting:
                 yield from _state(seen, name, properties)
+        elif _UNIT.fullmatch(name) and (
+            properties.get("ActiveState") in _STARTED
+            or properties.get("UnitFileState") == "enabled"
+        ):
+            message = f"{name} is not of this bundle, and runs or starts at boot"
+            yield seen.remark("SG866", message, f"systemctl disable --now {name}", _PATH)
 
 
 def _known(seen: Seen) -> dict[str, dict[str, str]]:
@@ -56,6 +67,9 @@ def _in_place_of(
 
 def _as_written(seen: Seen, name: str, properties: Mapping[str, str]) -> Iterator[Remark]:
     """Whether systemd has read a unit's file, and nothing else."""
+    unknown = [key for key in _PROPERTIES if key not in properties]
+    if unknown:
+        yield seen.lacks(f"{listed(unknown, 'and')} of {name}")
     if more := properties.get("DropInPaths"):
         advice = "add its settings to the site, or delete it"
         yield seen.remark("SG891", f"{name} is changed by {more}", advice, _PATH)
@@ -66,7 +80,7 @@ def _as_written(seen: Seen, name: str, properties: Mapping[str, str]) -> Iterato
 
 def _state(seen: Seen, name: str, properties: Mapping[str, str]) -> Iterator[Remark]:
     state = properties.get("ActiveState", "")
-    if state not in _STARTED:
+    if state not in ("", *_STARTED):
         message = f"{name} is {state} ({properties.get('SubState', '')})"
         yield seen.remark("SG866", message, f"journalctl -u {name} says why", _PATH)
     if properties.get("UnitFileState") in ("disabled", "masked"):
