@@ -192,6 +192,31 @@ def test_every_installed_file_is_compared(bundle: Bundle) -> None:
     assert {remark.message.partition(" is edited")[0] for remark in found} == expected
 
 
+@pytest.mark.parametrize("damage", ["gone", "half", "other text"])
+def test_damaged_capture_is_never_called_fine(damage: str, tmp_path: Path) -> None:
+    """Whatever a comparison reads from is either there, or named as not captured."""
+    valid = valid_file(PATH)
+    archive = nodes()[0].capture(tmp_path)
+    capture = read(archive.name, archive.read_bytes())
+    fine = set()
+    for path, text in capture.texts.items():
+        texts = {**capture.texts, path: text[: len(text) // 2] if damage == "half" else "%\n"}
+        if damage == "gone":
+            del texts[path]
+        found = drift(valid.site, [changed(capture, texts=texts)], None)
+        if not found.differences and not found.uncaptured:
+            fine.add(path)
+    assert {path for path in fine if not path.startswith(NOT_READ)} == set()
+
+
+# Compared with other nodes alone, by their checksums, or only looked for.
+NOT_READ = (
+    *("capture.txt", "commands/dgx-release", "commands/docker-info", "commands/ethtool-"),
+    *("commands/gpu.txt", "commands/groups", "commands/uname", "images/"),
+    *("files/etc/netplan/", "files/etc/sparkgen/", "files/etc/systemd/"),
+)
+
+
 # These stay in the folder that was copied.
 NOT_INSTALLED = {"conditions.sh", "install.sh", "owners.py", "verify.py"}
 
