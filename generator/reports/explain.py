@@ -10,7 +10,7 @@ import yaml
 from generator.catalogs.advisories import Advisory, advisories
 from generator.diagnostics import Severity
 from generator.records import record, values
-from generator.resources import SCHEMAS, TEMPLATES, rows
+from generator.resources import SCHEMAS, rows
 from generator.rules.advisories import SUBJECTS
 from generator.rules.registry import RULES, documented
 
