@@ -198,3 +198,79 @@ def test_drawn_engine_gets_the_same_arguments(case: tuple[str, str, list[tuple[s
             words = {"enabled": "on", "1": "on", "disabled": "off", "0": "off"}
             said = plain(one.item.value)
             assert said in command or words.get(said, said) in command, (one.item, command)
+
+
+# What a script has beside its engine, of which nothing is executed; `{}` starts another engine.
+DECOYS = [
+    "cat <<EOF\ndon't run {}\nEOF\n",
+    "cat > notes.txt <<-'END'\n\t{}\nEND\n",
+    "unused() {{\n  {}\n}}\n",
+    "unused() {{ {}; }}\n",
+    "# {}\n",
+    "echo '{}'\n",
+    "false && {}\n",
+    ": <<'EOF'\nif \"; then {}\nEOF\n",
+]
+# How a command has an argument: certainly, under conditions that nobody knows here, and never.
+CERTAIN = ["A+=({})\n", "A+=(\n  {} # why\n)\n", "true && A+=({})\n", "cd /srv && A+=({})\n"]
+DOUBTFUL = [
+    "[[ $Q = 1 ]] && A+=({})\n",
+    '[ -n "$Q" ] || A+=({})\n',
+    "if [ -f /q ]; then\n  A+=({})\nfi\n",
+    "if q; then :; else A+=({}); fi\n",
+    "case $1 in\n  q) A+=({}) ;;\nesac\n",
+    "while q; do A+=({}); done\n",
+    "if q; then if r; then :; fi; A+=({}); fi\n",
+    "false && A+=({})\n",
+]
+# What a command is in, and whether the file has to say so.
+WRAPS = [
+    ("{}\n", False),
+    ("exec {}\n", False),
+    ("Z=1 {}\n", False),
+    ("start() {{\n  {}\n}}\nstart\n", False),
+    ("cd /srv && {}\n", False),
+    ("if q; then\n  {}\nfi\n", True),
+    ("if q; then :; else {}; fi\n", True),
+    ("[[ $Q ]] && {}\n", True),
+    ("case $1 in\n  up) {} ;;\nesac\n", True),
+    ("for p in 8000 8001; do\n  {}\ndone\n", True),
+]
+
+
+@st.composite
+def scripts(draw: st.DrawFn) -> tuple[str, dict[str, bool], str, bool]:
+    """A script, its arguments and whether each is certain, its engine, and if that has a remark."""
+    engine = draw(st.sampled_from(list(STARTS)))
+    image, start = STARTS[engine]
+    decoy = f"{start.replace('gpt-oss-20b', 'decoy')} --decoy 4711"
+    text, certain = "#!/bin/bash\nA=()\n", {}
+    for flag, said in draw(arguments(engine)):
+        certain[flag] = draw(st.booleans())
+        form = draw(st.sampled_from(CERTAIN if certain[flag] else DOUBTFUL))
+        text += form.format(f"{flag} {shlex.quote(said)}" if said else flag)
+        text += draw(st.sampled_from(["", *DECOYS])).format(decoy)
+    before = draw(st.sampled_from(["", f"docker run --gpus all {image} "]))
+    wrap, is_remarked = draw(st.sampled_from(WRAPS))
+    text += wrap.format(f'{before}{start} "${{A[@]}}"')
+    return text + draw(st.sampled_from(["", *DECOYS])).format(decoy), certain, engine, is_remarked
+
+
+@settings(deadline=None, max_examples=150)
+@given(scripts())
+def test_drawn_script(case: tuple[str, dict[str, bool], str, bool]) -> None:
+    """Nothing that isn't executed is in the site, nor what is only under a condition, unmarked."""
+    text, certain, engine, is_remarked = case
+    result = adopted("start.sh", text)
+    check(result)
+    places = Counter(w for one in result.ended for w in {*one.item.words} if w.text.strip())
+    assert [word for word, times in places.items() if times > 1] == [], text
+    data = yaml.load(result.text, yaml.BaseLoader)
+    values = [scalar for _, scalar in scalars(data)]
+    assert not any("decoy" in scalar or "4711" in scalar for scalar in values), text
+    assert data["engine"]["name"] == engine
+    assert (("engine",) in result.draft.comments) == is_remarked, text
+    for flag, is_certain in certain.items():
+        ends = {one.end for one in result.ended if one.item.what == flag}
+        assert ends != set(), (flag, text)
+        assert is_certain or End.SITE not in ends, (flag, text)

@@ -317,3 +317,41 @@ def test_what_is_told_by_number_is_told_in_words_that_follow_it() -> None:
         "1 setting: it shows, fetches or ends containers (start.sh:1)",
         "1 setting: the script's own (start.sh:2)",
     ]
+
+
+def test_eval_reads_the_words_of_a_variable_once_more() -> None:
+    text = "CMD=\"vllm serve 'openai/gpt-oss-20b' --allowed-origins '[\\\"*\\\"]'\"\neval $CMD\n"
+    result = adopted("start.sh", text)
+    check(result)
+    assert result.draft.get("model", "name") == "gpt-oss-20b"
+    assert result.draft.get("engine", "args", "allowed-origins") == ["*"]
+
+
+def test_guesses_are_marked_where_they_stand() -> None:
+    text = "vllm serve openai/gpt-oss-20b --nnodes 2 --master-addr 10.0.0.1 --port ${P:-8001}\n"
+    result = adopted("start.sh", text)
+    check(result)
+    assert "  # guessed: spark2, which no file is of\n  - name: spark2" in result.text
+    assert "  # guessed: the ports that it joins\n  - endpoints:" in result.text
+    assert "  # the default of $P, which may be changed\n  port: 8001" in result.text
+    ends = {one.item.what: one.end for one in result.ended}
+    assert ends["--master-addr"] is End.LOST
+
+
+@pytest.mark.parametrize("interface", ["enp1s0f0np0", "enP7s7"])
+def test_guessed_prefix_is_marked(interface: str) -> None:
+    result = adopted(".env", f"CLUSTER_NODES=10.0.0.1,10.0.0.2\nETH_IF={interface}\n")
+    assert "# guessed: the length of the prefix\n" in result.text
+
+
+def test_variables_under_a_condition_are_not_in_the_site() -> None:
+    text = "if q; then\n  export NCCL_DEBUG=INFO\nfi\nvllm serve openai/gpt-oss-20b\n"
+    result = adopted("start.sh", text)
+    check(result)
+    assert "NCCL_DEBUG" not in result.text.partition("# What this file")[0]
+    assert any(one.line.startswith("NCCL_DEBUG INFO: only in a loop or") for one in result.ended)
+
+
+def test_text_that_is_evaluated_is_no_text() -> None:
+    text = 'print() {\n  cat <<EOF\nvllm serve openai/gpt-oss-20b\nEOF\n}\neval "$(print)"\n'
+    assert adopted("start.sh", text).draft.get("model", "name") == "gpt-oss-20b"

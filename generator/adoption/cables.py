@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import count
 
 from generator.adoption.draft import Draft
-from generator.adoption.found import FoundNode, Interface, Word
+from generator.adoption.found import GUESSED_PREFIX, FoundNode, Interface, Word
 from generator.diagnostics import KeyPath
 from generator.fabric.shapes import islands
 from generator.fabric.topologies import DIRECT, PAIRS, SINGLE, SWITCH, TOPOLOGIES, without_a_switch
@@ -378,10 +378,13 @@ def _node(draft: Draft, number: int, node: FoundNode, wanted: str, guessed: bool
         name, word = known
         draft.put((*path, "management", "interface"), name, word)
         draft.put((*path, "management", "address"), word.text, word)
+        if node.management:
+            draft.comments[(*path, "management")] = GUESSED_PREFIX
     if guessed:
         draft.guessed.add(path)
         draft.guessed_nodes.add(node.name)
         draft.guesses.append(f"{node.name}, which no file is of")
+        draft.comments[path] = f"guessed: {draft.guesses[-1]}"
     if node.user:
         draft.put((*path, "user"), node.user.text, node.user)
     if node.visible_gib and node.visible_gib < 128:
@@ -400,6 +403,10 @@ def _cable(draft: Draft, number: int, cabling: Cabling, cable: Edge, plain: bool
     draft.put((*path, "endpoints"), ends, place)
     if any(name in draft.guessed_nodes for name, _ in cable):
         draft.doubtful.add((*path, "endpoints"))
+    if not (known or cabling.is_stated):
+        draft.comments[path] = "guessed: the ports that it joins"
+    elif any(word.remark for pair in known for word in pair if word):
+        draft.comments[path] = GUESSED_PREFIX
     if plain or not known:
         return
     if len(known) == 1 and not cabling.is_surveyed:

@@ -243,7 +243,7 @@ def _command(
             positional.append(word)
             continue
         if equals:
-            taken = [Word(value, word.file, word.span)]
+            taken = [replace(word, text=value)]
         else:
             taken = _taken(known, name, words[at:])
             at += len(taken)

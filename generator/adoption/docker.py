@@ -112,4 +112,4 @@ def passed(word: Word) -> Variable:
 
 def replace_text(word: Word, text: str) -> Word:
     """A part of a word, with its place."""
-    return Word(text, word.file, word.span)
+    return replace(word, text=text)

@@ -64,6 +64,8 @@ class Draft:
             self.comments.pop(path, None)
         if place:
             self.origins[path] = place
+            if place.remark:
+                self.comments[path] = place.remark
         if guess:
             self.comments[path] = f"guessed: {guess}"
             self.guesses.append(guess)

@@ -10,16 +10,24 @@ from generator.sitefile.redaction import MASK, blanked, is_secret_key
 
 # Written by a capture in place of a value that it did not keep.
 REMOVED = "[removed]"
+GUESSED_PREFIX = "guessed: the length of the prefix"
 
 
 @record
 class Word:
-    """A text and its place; `breaks` means that it ends a shell command."""
+    """A text and its place; `breaks` means that it ends a shell command.
+
+    `doubt` says why a shell doesn't execute it, or may not, `around` are the kinds of blocks that
+    it is in, and `remark` is said of what is less certain than stated.
+    """
 
     text: str
     file: str
     span: Span
     breaks: bool = False
+    doubt: str = ""
+    around: tuple[str, ...] = ()
+    remark: str = ""
 
     @property
     def is_removed(self) -> bool:

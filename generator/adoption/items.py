@@ -17,7 +17,7 @@ from generator.adoption.docker import EXPORTS, variable
 from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, End, Ended, Found, Item, Word
 from generator.adoption.scripts import is_read
-from generator.adoption.shell import commands
+from generator.adoption.shell import CONDITION, commands
 from generator.adoption.text import Text, variables
 from generator.adoption.variables import unread
 from generator.adoption.yaml_file import Yaml
@@ -32,7 +32,7 @@ _UNKNOWN = "it is not read"
 _COMMANDS = ("script", "variable", "docker")
 _REST = "the rest of a command of which the site file has a part"
 _STARTS = re.compile(
-    r"(.*/)?(exec|sudo|env|nohup|bash|docker|podman|nerdctl|container|run|run_cluster\.sh|export|declare)"
+    r"(.*/)?(eval|exec|sudo|env|nohup|bash|docker|podman|nerdctl|container|run|run_cluster\.sh|export|declare)"
 )
 
 
@@ -153,10 +153,11 @@ class _Closing:
         left = [
             word
             for word, is_ended, is_next in zip(item.words, ended, after, strict=True)
-            if not is_ended and not (is_next and word.text.startswith("-"))
+            if not is_ended and (word.doubt or not (is_next and word.text.startswith("-")))
         ]
-        only_starts = all(_STARTS.fullmatch(word.text) for word in left)
-        return [] if only_starts and len(left) < len(item.words) else left
+        if len(left) == len(item.words):
+            return left
+        return list(dropwhile(lambda word: _STARTS.fullmatch(word.text), left))
 
     def _is_ended(self, word: Word) -> bool:
         """Whether a word has an end; one of several lines, if not only a part of it has."""
@@ -168,6 +169,9 @@ class _Closing:
             return Ended(item, End.SITE, self._paths[_key(own)])
         if item.owner and item.owner not in self._draft.serving:
             return Ended(item, End.OTHER, why=f"of {item.owner}, which is no part of the site")
+        said = item.words[: 1 if whole else None] if item.kind in ("script", "call") else ()
+        if doubt := next((word.doubt for word in said if word.doubt), ""):
+            return Ended(item, End.LOST if doubt == CONDITION else End.OTHER, why=doubt)
         return of_table(item) if whole else Ended(item, End.LOST, why=_REST)
 
 
@@ -238,7 +242,7 @@ def of_table(item: Item) -> Ended:
     if item.value == REMOVED:
         return Ended(item, End.LOST, why="the capture left out its value")
     if item.kind == "variable":
-        return unread(item)
+        return Ended(item, End.LOST, why=CONDITION) if item.place.around else unread(item)
     for kind, what, value, end, why in _table():
         if kind.fullmatch(item.kind) and what.fullmatch(item.what) and value.fullmatch(item.value):
             return Ended(item, end, why=why)

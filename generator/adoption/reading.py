@@ -332,9 +332,10 @@ class _Reader:
 
     def _script(self, one: Input, text: Text) -> bool:
         """Whether it is a script that starts an engine, or sets up what one runs on."""
-        words, arrays, known = script(text, self._known)
+        all_words, all_arrays, known = script(text, self._known)
+        words, arrays = ([w for w in own if not w.doubt] for own in (all_words, all_arrays))
         is_read, here = self._written(one, text, known)
-        if own := _few(scripts.interfaces(text, known), "interfaces"):
+        if own := _few(scripts.interfaces(text, words, known), "interfaces"):
             first = replace(one, name="spark1")
             is_read = self._network(first, netplan.merged((i,) for i in own).values())
         found = _few(docker.containers(text, words), _CONTAINERS)
@@ -350,7 +351,7 @@ class _Reader:
             assigned = tuple(v for word in words for v in docker.variable(word))
             self._add(one.node, FoundNode(containers=found, assigned=assigned))
         if is_read or found:
-            self._items += items.of_commands([*words, *arrays], here)
+            self._items += items.of_commands([*all_words, *all_arrays], here)
         return is_read or bool(found)
 
     def _written(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import yaml
 
 from generator.adoption.command import find
-from generator.adoption.found import Container, FoundNode, Interface, Variable, Word
+from generator.adoption.found import GUESSED_PREFIX, Container, FoundNode, Interface, Variable, Word
 from generator.adoption.items import of_yaml
 from generator.adoption.yaml_file import Yaml
 from generator.capture import CaptureError
@@ -155,7 +155,7 @@ def _node(name: str, address: Word, interface: Word | None) -> FoundNode:
     """A node at an address, with a guessed prefix length."""
     if interface is None or interface.text not in FABRIC_HALVES:
         return FoundNode(name, management=address)
-    known = replace(address, text=f"{address.text}/24")
+    known = replace(address, text=f"{address.text}/24", remark=GUESSED_PREFIX)
     if not is_address(known.text):
         return FoundNode(name)
     return FoundNode(name, (Interface(interface.text, interface, (known,), has_link=True),))

@@ -1,9 +1,9 @@
 """What a script contains besides `docker run`: what it serves, the files and addresses it sets."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import dropwhile
 
 from generator.adoption.command import find
 from generator.adoption.docker import EXPORTS, variable
@@ -19,6 +19,7 @@ _RUNS = (
     r"exec|sudo|nohup|env|time|setsid|numactl|taskset|uv|python[0-9.]*|mpirun|srun|ray|bash|sh"
     r"|launch-cluster\.sh"
 )
+_BEFORE = re.compile(r"eval|if|then|else|do|!|\{|\S+\(\)|[^(\s]+\)")
 # Of spark-vllm-docker.
 _LAUNCHER = "launch-cluster.sh"
 _IN_A_CONTAINER = re.compile(r"(?:.*/)?(?:docker|podman|docker-compose)")
@@ -43,14 +44,16 @@ def serving(words: Sequence[Word], inside: Sequence[Container] = ()) -> Iterator
     """The commands of a script that serve, also `inside` containers, with what it exports."""
     exported: list[Variable] = []
     options: dict[str, Word] = {}
-    for command in commands(words):
+    for whole in commands(words):
+        command = list(dropwhile(lambda word: _BEFORE.fullmatch(word.text), whole)) or whole
         texts = [word.text for word in command[:8]]
         if texts[0] in EXPORTS:
             exported += [v for word in command for v in variable(word) if is_read(v.name)]
         elif activated := _activated(command):
             options = {"venv": activated}
         elif _may_serve(command):
-            own = Container("command", _image(command), env=tuple(exported), options=options)
+            env = tuple(v for v in exported if {*v.value.around} <= {*command[0].around})
+            own = Container("command", _image(command), env=env, options=options)
             around = (one for one in inside if "exec" in texts[:3] and one.name in texts)
             found = replace(next(around, own), words=tuple(command))
             if find(found, {}):
@@ -81,28 +84,23 @@ def exports(words: Sequence[Word]) -> Iterator[Variable]:
         # A variable before a command is exported only to that command.
         if len(command) > 1:
             named = (v for word in command for v in variable(word))
-            yield from (v for v in named if is_read(v.name))
+            yield from (v for v in named if is_read(v.name) and not v.value.around)
 
 
 def files(text: Text, known: Mapping[str, str]) -> Iterator[tuple[str, range, Text]]:
     """The files that a script writes, each with the line that writes it, and its lines and end."""
     lines = text.text.split("\n")
-    ends: dict[str, list[int]] = {}
-    for number, line in enumerate(lines):
-        ends.setdefault(line.strip(), []).append(number)
     number = 0
     while number < len(lines):
         line = lines[number]
         number += 1
         found = _HERE.match(line) if len(line) < _MAX_LINE else None
-        closing = ends.get(found[2], []) if found else []
-        after = bisect_left(closing, number)
-        if found and after < len(closing):
-            body = "\n".join(lines[number : closing[after]]) + "\n"
+        last = text.next_line(found[2], number) if found else None
+        if found and last is not None:
+            body = "\n".join(lines[number:last]) + "\n"
             content = body if found[1] else expand(body, known)
-            its = range(number, closing[after] + 1)
-            yield line.strip(), its, Text(text.file, "\n" * number + content)
-            number = closing[after] + 1
+            yield line.strip(), range(number, last + 1), Text(text.file, "\n" * number + content)
+            number = last + 1
 
 
 def lines(line: str, its: range, is_read: bool = False) -> dict[int, str]:
@@ -112,15 +110,17 @@ def lines(line: str, its: range, is_read: bool = False) -> dict[int, str]:
     return dict.fromkeys(its, "" if is_read else line) | {its[-1]: ""}
 
 
-def interfaces(text: Text, known: Mapping[str, str]) -> Iterator[Interface]:
+def interfaces(text: Text, words: Sequence[Word], known: Mapping[str, str]) -> Iterator[Interface]:
     """The interfaces to which a script gives addresses, with `ip` or `nmcli`."""
+    own = [word.span for one in commands(words) if one[0].text != "echo" for word in one]
+    executed = {line for span in own for line in range(span.line, span.end_line + 1)}
     mtus = {found[1]: text.word(found[2], *found.span(2)) for found in _found(text, _MTU)}
     given = [(m[2], m[1], m.span(1), m.span(2)) for m in _found(text, _ADDRESS)]
     given += [(m[1], m[2], m.span(2), m.span(1)) for m in _found(text, _PROFILE)]
     for name, value, where, named in given:
         address = expand(value.strip("\"'"), known)
-        if is_address(address):
-            word = text.word(address, *where)
+        word = text.word(address, *where)
+        if is_address(address) and word.span.line in executed:
             yield Interface(name, text.word(name, *named), (word,), mtus.get(name))
 
 

@@ -19,6 +19,7 @@ from generator.catalogs.versions import release
 from generator.diagnostics import listed
 from generator.engines import handed_on
 from generator.hardware import VISIBLE_GIB
+from generator.records import replace
 from generator.rules.files import is_relative_file
 from generator.rules.flags.parser import parsers
 from generator.scaffold.scaffold import ENGINES as STARTS
@@ -66,6 +67,7 @@ def fill(draft: Draft, command: Command | None) -> None:
     if ENGINE_TRAITS[engine].commands.listens_everywhere and not command.entry("host") and is_whole:
         draft.put(("engine", "bind"), "all", command.served)
         draft.comments["engine", "bind"] = "not stated anywhere: it listens on all interfaces"
+    _around(draft, command)
     if published := command.published:
         draft.put(("engine", "port"), int(published.text), published)
     _published_at(draft, command)
@@ -73,6 +75,14 @@ def fill(draft: Draft, command: Command | None) -> None:
     hub(draft, container)
     limits(draft, container)
     _share(draft, command)
+
+
+def _around(draft: Draft, command: Command) -> None:
+    """Remark in which blocks of a script the engine is started."""
+    said = (*command.program, *command.container.words)
+    around = {block.partition(" ")[0] for word in said[:1] for block in word.around}
+    if remarks := [text for kind, text in _AROUND.items() if not around.isdisjoint(kind.split())]:
+        draft.comments["engine",] = f"started {', '.join(remarks)}"
 
 
 def _published_at(draft: Draft, command: Command) -> None:
@@ -283,6 +293,10 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
         _without_model(draft, _ONLY_RUNNING, word)
 
 
+_AROUND = {
+    "&& if case while until": "only under a condition of the script",
+    "for select": "once for each word of a loop",
+}
 _NO_FLAG = "an argument that sparkgen doesn't know"
 _ONLY_RUNNING = "the model's name, which is known only when it runs"
 
@@ -341,7 +355,7 @@ def _is_secret(key: str | None) -> bool:
 def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
     """Write a flag that the site file has a key for."""
     value = str(entry.value)
-    place = Word(value, entry.place.file, entry.place.span)
+    place = replace(entry.place, text=value)
     traits = ENGINE_TRAITS[command.engine]
     if _is_secret(key):
         _secret(draft, key)
@@ -363,8 +377,18 @@ def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
         found = newest.find(entry.name) if newest else None
         plain = canonical(value, found.flag, "iec" in newest.traits) if newest and found else value
         draft.put(tuple(key.split(".")), Plain(str(plain)), place)
+    elif re.match(r"master-addr|dist-init-addr", entry.name) and not _is_known(draft, value):
+        draft.lose(
+            "an address of the head that nothing else states: see 'nodes' and 'cabling'", place
+        )
     elif key in ("", "engine.name", "engine.parallel") or _is_usual(key, value):
         draft.same("sparkgen sets it for each node")
+
+
+def _is_known(draft: Draft, value: str) -> bool:
+    """Whether the site's nodes have an address, if it is one and they are here."""
+    found = re.match(r"[0-9]+(\.[0-9]+){3}", value)
+    return found is None or "nodes" not in draft.data or f"{found[0]}/" in str(draft.data)
 
 
 def _automatic(draft: Draft, place: Word) -> None:

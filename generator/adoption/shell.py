@@ -1,11 +1,12 @@
 """The words of shell text, as far as they are certain without running it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from generator.adoption.found import Word
 from generator.adoption.text import NAME, Text
+from generator.records import replace
 
 _BREAKS = ("&&", "||", ";;", ";", "|", "&")
 _ASSIGNED = re.compile(rf"{NAME}(\+?)=(.*)", re.DOTALL)
@@ -17,6 +18,16 @@ _MAX_EXPANSION = 4000
 _MAX_DEPTH = 8
 _MAX_VALUE = 8000
 _MAX_ELEMENTS = 1000
+_HERE = re.compile(r"""[^#]*<<-?[ \t]*(["']?)(\w+)\1.*""")
+# What reads commands from the lines after it, and what starts and ends what may not be executed.
+_EXECUTES = re.compile(r"[^<>]*\b(ssh|(ba)?sh)\b[^<>]*<<.*|.*(\.sh\b|<<.*\|.*\b(ssh|(ba)?sh)\b).*")
+_BLOCKS = ("if", "case", "while", "until", "for", "select")
+_FIRST = re.compile(r"then|else|elif|do|!|\{|\}|if|while|until|[^(\s]*\)|[\w.-]+\(\)\{?")
+_NEVER = "its condition never holds"
+_CLOSING = ("fi", "esac", "done")
+_TESTS = ("[", "[[", "test", "false", "grep", "command")
+_MAX_LINE = 400
+CONDITION = "only in a loop or under a condition, which is known only when it runs"
 _OPENING = {"(": ")", "{": "}"}
 
 
@@ -42,9 +53,27 @@ def script(
 ) -> tuple[list[Word], list[Word], Mapping[str, str]]:
     """A script's words, each array's elements like a command, and its variables."""
     shell = _Shell(text, len(text.text), variables, True)
-    words, end = list(shell.words(0)), text.word("\n", 0, 0, True)
+    words, end = list(_uncalled(list(shell.words(0)))), text.word("\n", 0, 0, True)
     arrays = [word for own in shell.arrays.values() for word in (*dict.fromkeys(own), end)]
     return words, arrays, shell.known
+
+
+def _uncalled(words: Sequence[Word]) -> Iterator[Word]:
+    """The words, those of functions that nothing calls with a doubt."""
+    said = (word.text for word in words if not word.doubt)
+    named = {name for text in said if "()" not in text for name in re.findall(r"[\w.-]+", text)}
+    is_open = any(own[0].text.startswith(("$", '"$')) for own in commands(words))
+    function, depth = "", 0
+    for word in words:
+        found = re.fullmatch(r"([\w.-]+)\(\)(\{?)", word.text)
+        if found and not (depth or found[1] in named or is_open):
+            function, depth = found[1], len(found[2])
+        elif function:
+            depth += (word.text == "{") - (word.text == "}")
+            if depth and not word.doubt:
+                word = replace(word, doubt=f"of {function}, which nothing calls")
+            function = function if depth or word.breaks else ""
+        yield word
 
 
 class _Shell:
@@ -56,6 +85,13 @@ class _Shell:
         self.arrays: dict[str, list[Word]] = {}
         # The name of the array whose elements are being read.
         self._array = ""
+        # The command at hand, up to its first word; blocks that may not be executed; what ended
+        # the command before, if that may prevent this one.
+        self._first, self._blocks, self._doubt = "", list[str](), ""
+        # Whether it executes what its commands print.
+        self._is_evaluated = re.search(r"\b(eval|sh -l?c)[ \t]+\"?\$\(", text.text) is not None
+        # Variables that whoever starts the script may give another value.
+        self._remarks: dict[str, str] = {}
 
     def words(self, at: int) -> Iterator[Word]:
         source, end = self._source, self._end
@@ -65,14 +101,18 @@ class _Shell:
                 at = after
             elif character == "\n":
                 yield self._text.word(character, at, at + 1, True)
+                self._first = self._doubt = ""
                 at += 1
-            elif character == "#":
+                yield from self._file(at)
+                at = self._after
+            elif character == "#" and not source.startswith("#SBATCH", at):
                 at = end if (line_end := source.find("\n", at, end)) < 0 else line_end
             elif character == ")" and self._array:
                 self._array = ""
                 at += 1
             elif mark := next((m for m in _BREAKS if source.startswith(m, at)), ""):
                 yield self._text.word(mark, at, at + len(mark), True)
+                self._join(mark)
                 at += len(mark)
             elif found := _ARRAY.match(source, at, end):
                 self._array = found[1]
@@ -80,12 +120,52 @@ class _Shell:
                 at = found.end()
             else:
                 after, value = self._one_word(at)
-                for word in self._read(at, after, value):
-                    if self._array:
-                        self.arrays[self._array].append(word)
-                    else:
-                        yield word
+                own = self._read(at, after, value)
+                if self._array:
+                    placed = map(self._in_blocks, own)
+                    self.arrays[self._array] += (
+                        replace(w, doubt=w.doubt or (CONDITION if w.around else "")) for w in placed
+                    )
+                else:
+                    yield from map(self._in_blocks, own)
+                    self._follow(value, at)
                 at = max(after, at + 1)
+
+    def _in_blocks(self, word: Word) -> Word:
+        """A word with what may keep a shell from executing it."""
+        around = (*self._blocks, *([f"&& {self._doubt}"] if self._doubt else []))
+        doubt = word.doubt or (self._doubt if self._doubt == _NEVER else "")
+        return replace(word, around=around, doubt=doubt) if around else word
+
+    def _follow(self, text: str, at: int) -> None:
+        """Go on with a word of a command."""
+        if not self._first:
+            if text in _BLOCKS:
+                self._blocks.append(f"{text} {at}")
+            elif text in _CLOSING:
+                del self._blocks[-1:]
+            self._first = "" if _FIRST.fullmatch(text) else text
+
+    def _join(self, mark: str) -> None:
+        """Go on behind what joins two commands."""
+        is_never = mark == "&&" and self._first == "false"
+        is_test = mark == "||" or (mark == "&&" and (self._first in _TESTS or self._doubt))
+        self._doubt = _NEVER if is_never else CONDITION if is_test else ""
+        self._first = ""
+
+    def _file(self, at: int) -> Iterator[Word]:
+        """The lines that the line before holds for a program, unless they are commands."""
+        source, self._after = self._source, at
+        start = source.rfind("\n", 0, at - 1) + 1
+        found = _HERE.match(source, start, at - 1) if at - start < _MAX_LINE else None
+        if found is None or self._is_evaluated or _EXECUTES.match(found[0]):
+            return
+        last = self._text.next_line(found[2], self._text.span(at, at).line)
+        if last is not None:
+            line_end = source.find("\n", self._text.offset(last, 0), self._end)
+            self._after = line_end if line_end >= 0 else self._end
+        for part in re.compile(r"\n|\S+").finditer(source, at, self._after):
+            yield replace(self._text.word(part[0], *part.span(), part[0] == "\n"), doubt="text")
 
     def _blank(self, at: int) -> int:
         """The end of a separator between words; 0 at a word, or at the end of a command."""
@@ -104,15 +184,28 @@ class _Shell:
         for name, default in _DEFAULTED.findall(raw):
             if name not in self.known:
                 self._assign(name, False, expand(default, self.known))
+        remark = self._remark(raw)
         if found := _ASSIGNED.fullmatch(value):
+            self._remarks[found[1]] = remark
             is_own = re.search(rf"\$\{{?{found[1]}\b", raw) is not None
             self._assign(found[1], bool(found[2]), found[3], is_own)
+        word = replace(self._text.word(value, at, after), remark=remark)
         is_output = "$(" in value or "`" in value
-        if raw.startswith("$") and value != raw and not (is_output or re.search("[\"']", raw)):
+        if self._first == "eval" and not is_output:
+            inner = shell_words(Text("", value), 0, len(value), self.known)
+            yield from (replace(word, text=own.text, breaks=own.breaks) for own in inner)
+        elif raw.startswith("$") and value != raw and not (is_output or re.search("[\"']", raw)):
             # An expansion outside quotes is split into words.
-            yield from (self._text.word(text, at, after) for text in value.split())
+            yield from (replace(word, text=text) for text in value.split())
         elif value or not raw.startswith("$"):
-            yield self._text.word(value, at, after)
+            yield word
+
+    def _remark(self, raw: str) -> str:
+        """What is to be said of a word with the default of a variable."""
+        for name, default in re.findall(r"\$\{?([A-Za-z_]\w*|[1-9])(:?[-=])?", raw):
+            if self._remarks.get(name) or (default and name not in self.known):
+                return self._remarks.get(name) or f"the default of ${name}, which may be changed"
+        return ""
 
     def _assign(self, name: str, is_more: bool, value: str, is_own: bool = False) -> None:
         """Record a variable's value; if two differ, as in branches of a script, neither counts.
@@ -120,6 +213,10 @@ class _Shell:
         `is_own` means that the value is made of the one before.
         """
         before = self.known.get(name)
+        if value.startswith("-") and (self._blocks or self._doubt):
+            # Options that a command has only under a condition.
+            self.known.pop(name, None)
+            return
         if len(value) + len(before or "") > _MAX_VALUE:
             self.known.pop(name, None)
         elif is_more:

@@ -1,7 +1,7 @@
 """Texts with the places of their parts, and files of NAME=VALUE lines."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from generator.adoption.found import Variable, Word
@@ -17,6 +17,7 @@ class Text:
     def __init__(self, file: str, text: str) -> None:
         self.file = file
         self.text = text
+        self._lines: dict[str, list[int]] = {}
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def word(self, text: str, start: int, end: int, breaks: bool = False) -> Word:
@@ -37,6 +38,15 @@ class Text:
         text = self.text.split("\n")[number]
         indent = len(text) - len(text.lstrip())
         return Word(text.strip(), self.file, Span(number, indent, number, len(text.rstrip())))
+
+    def next_line(self, saying: str, number: int) -> int | None:
+        """The next line from this one on that says no more than this."""
+        if not self._lines:
+            for own, line in enumerate(self.text.split("\n")):
+                self._lines.setdefault(line.strip(), []).append(own)
+        known = self._lines.get(saying, [])
+        at = bisect_left(known, number)
+        return known[at] if at < len(known) else None
 
     def _point(self, offset: int) -> tuple[int, int]:
         line = bisect_right(self._starts, offset) - 1
