@@ -133,7 +133,7 @@ class _Shell:
 
     def _in_blocks(self, word: Word) -> Word:
         """A word with what may keep a shell from executing it."""
-        around = (*self._blocks, *([f"&& {self._doubt}"] if self._doubt else []))
+        around = (*self._blocks[-_MAX_DEPTH:], *([f"&& {self._doubt}"] if self._doubt else []))
         doubt = word.doubt or (self._doubt if self._doubt == _NEVER else "")
         return replace(word, around=around, doubt=doubt) if around else word
 
