@@ -297,8 +297,9 @@ def _of_the_engine(key: str, engine: Mapping[str, Any]) -> str:
     reference = engine.get("image")
     if isinstance(reference, str) and (known := catalogs.image(reference)) and known.version:
         return f"write 'version: {known.version}', as in the image"
-    traits = ENGINE_TRAITS.get(str(engine.get("name")), ENGINE_TRAITS["vllm"])
-    return f"write '{key}: {getattr(traits.start, key)}'"
+    own = ENGINE_TRAITS.get(str(engine.get("name")))
+    start = (own or next(iter(ENGINE_TRAITS.values()))).start
+    return f"write '{key}: {getattr(start, key)}'"
 
 
 def _wrong_kind(fault: Fault, path: KeyPath) -> Finding:
