@@ -131,11 +131,6 @@ files | folder | Each file of the bundle, with the one that is installed: text a
 rights | | Who can write to what root runs or reads, and to the folders on its path.
   OK | only root can change what is installed
   FAIL open | others than root can change what root runs: {wrong} | find out who did that, then: sudo chown root:root {names} && sudo chmod go-w {names}
-nccl.conf | file=etc/nccl.conf | /etc/nccl.conf, with the bundle's.
-  OK | that of the bundle, NCCL_IB_DISABLE={wanted}
-  FAIL gone | /etc/nccl.conf is missing or can't be read | sudo {node.installer} --apply, then restart the engine
-  FAIL off | /etc/nccl.conf has NCCL_IB_DISABLE={value}, not {wanted} | sudo {node.installer} --apply, then restart the engine
-  FAIL other | /etc/nccl.conf differs | sudo {node.installer} --apply, then restart the engine
 nccl-masks | file=etc/nccl.conf | The variables of nccl.conf, with this user's environment and own file.
   OK | neither the environment nor {file} overrides nccl.conf
   FAIL masked | nccl.conf is overridden by {masks} | remove these for programs started by hand; the engine has its own environment
@@ -184,6 +179,7 @@ slurm | engine fact=SQUASHFS later | What Slurm needs to start the engine in its
 keys | engine fact=KEY later | Whether the files are there with which MPI reaches the other nodes.
   OK | there are {files}
   FAIL gone | there is no {missing} | create it as README.md says: MPI reaches no other node without it
+  FAIL open | others than root can read {exposed}, so ssh does not use it | sudo chmod 0600 {exposed}
 disk | | Free space where logs, containers, models and compiled kernels are, with 20 GiB.
   OK | {found}
   FAIL full | {found} | free at least 20 GiB, for example by removing unused images: docker image prune --all
@@ -207,6 +203,7 @@ unit | | The state of each unit of the bundle that a target wants, and of its ti
   SKIP starting | it is starting ({sub})
   FAIL both | {instead} is running, and after a reboot {group} would start too | sudo systemctl disable {unit}
   FAIL unknown | systemd does not know {unit}.service | sudo {node.installer} --apply
+  FAIL masked | it is masked: nothing starts it | sudo systemctl unmask {unit} && sudo systemctl unmask --runtime {unit}, then restart it
   FAIL reload | the unit has changed since systemd read it | sudo systemctl daemon-reload, then restart {unit}
   FAIL edited | {extra} changes it: it is not the unit of the bundle | sudo systemctl revert {unit}, or read it: systemctl cat {unit}
   FAIL failed | it has failed, after {restarts} restarts | find the cause with journalctl -u {unit}, then: sudo systemctl reset-failed {unit}
@@ -262,16 +259,16 @@ progress | engine computes | Whether a busy engine generates tokens: one that wa
   SKIP worker | {doing}, as in an engine that hangs: see progress in ./verify.py on {head}
   SKIP uncounted | {doing}, as in an engine that hangs, and the engine counts no tokens at {engine.url}/metrics
   FAIL hangs | the engine hangs: {doing}, and for a while no token has been generated{asked} | look for a dead rank (./verify.py on the other nodes), then on all nodes: sudo systemctl reset-failed 'sparkgen-*'; sudo systemctl restart {engine.unit}
-firewall | file=opt/sparkgen/firewall.sh | Whether ufw is on, also after a reboot, with our rules.
+firewall | file=opt/sparkgen/firewall.sh | Whether ufw is on, also after a reboot and in the kernel, with our rules.
   OK | ufw is on, with the rules of this site
   FAIL off | ufw is off | sudo /opt/sparkgen/firewall.sh
   FAIL disabled | ufw is on, but off after a reboot | sudo systemctl enable ufw
   FAIL open | ufw lets in what no rule names: its default is {policy} | sudo /opt/sparkgen/firewall.sh
   SKIP closed | ufw is on; only root sees its rules
-  FAIL gone | ufw should be on, but the kernel has none of its rules | sudo ufw reload; if that fails: journalctl -u ufw
-  FAIL bare | ufw is on without the rules of this site | sudo /opt/sparkgen/firewall.sh
+  FAIL lost | ufw should be on, and the kernel lacks {lost} | sudo ufw reload; if that fails: journalctl -u ufw; if it goes again, find what else sets rules
   FAIL absent | ufw is on without: {absent} | sudo /opt/sparkgen/firewall.sh
   FAIL hidden | a rule that refuses comes first: {hidden} | sudo ufw delete that rule, then add it again behind ours
+  SKIP also | ufw is right; not looked at: whether {also}, which drop by default too, let the other nodes in
 gateway | fact=GATEWAY | Whether the gateway answers for each model that is loaded, by which engine.
   OK | {url} answers: {engines}
   SKIP stopped | sparkgen-proxy is not running
@@ -327,7 +324,6 @@ sysctl | halves | The kernel's settings in force, with those of the bundle.
   FAIL later | after a reboot another file counts: {later} | remove that line there
 firmware | halves | The NIC's firmware: the same on all halves, and recent.
   OK | {found} on all halves
-  OK several | {found} on all halves, which must be the same on all nodes
   SKIP silent | no HCA reports its version
   FAIL unlike | the halves differ: {found} | sudo fwupdmgr refresh && sudo fwupdmgr update, then power off and on
   FAIL old | {found} on all halves, older than {oldest} | sudo fwupdmgr refresh && sudo fwupdmgr update, then power off and on
@@ -530,9 +526,9 @@ class BundleChecks(Machine):
         return [(line[:64], line[66:]) for line in lines if len(line) > 66]
 
     def files(self) -> list[str]:
-        """Files of the root tree; nccl.conf has a check of its own."""
+        """Files of the root tree."""
         paths = [path for _, path in self.listed()]
-        return [p for p in paths if p.startswith(("etc/", "opt/")) and p != "etc/nccl.conf"]
+        return [p for p in paths if p.startswith(("etc/", "opt/"))]
 
     def _bundle(self) -> Case:
         found = ((path, want, self.digest(self.here / path)) for want, path in self.listed())
@@ -565,12 +561,14 @@ class BundleChecks(Machine):
             return f"has the mode {mode & 0o7777:o}, not 600"
         if wanted & 0o100 and not mode & 0o100:
             return "is not executable"
+        if path == "etc/nccl.conf" and not mode & 0o004:
+            return "can't be read by all users"
         if not os.access(found, os.R_OK):
             return None
         return "differs" if wanted and self.digest(found) != self.digest(own) else ""
 
     def _rights(self) -> Case:
-        files = (Path(file) for file in [*self.files(), "etc/nccl.conf"])
+        files = [Path(file) for file in self.files()]
         wrong: dict[str, str] = {}
         for path in sorted({str(path) for file in files for path in (file, *file.parents)} - {"."}):
             with contextlib.suppress(OSError):
@@ -581,13 +579,6 @@ class BundleChecks(Machine):
                     wrong[f"/{path}"] = f"/{path} has the mode {stat.S_IMODE(found.st_mode):o}"
         names = " ".join([*wrong][:3])
         return first({"open": wrong}, wrong=some_of(wrong.values(), 3), names=names)
-
-    def _nccl_conf(self) -> Case:
-        there, own = self.at("/etc/nccl.conf"), self.here / "etc/nccl.conf"
-        value, wanted = (matched(r"^NCCL_IB_DISABLE=(.*)$", text_of(f)) for f in (there, own))
-        is_other = self.digest(there) != self.digest(own)
-        wrong = {"gone": not os.access(there, os.R_OK), "off": value != wanted, "other": is_other}
-        return first(wrong, value=value, wanted=wanted)
 
     # The environment overrides the user's file, which overrides /etc/nccl.conf, even with an empty
     # value. Source: NCCL, src/misc/param.cc, initEnv.
@@ -622,6 +613,7 @@ class BundleChecks(Machine):
 # For each file, the checks that look at what is in force; none for what is read anew at each use.
 EFFECTS = {
     "etc/fail2ban/*": ["fail2ban"],
+    "etc/nccl.conf": ["nccl-masks", "running"],
     "etc/netplan/*": ["link", "peers", "routes"],
     "etc/profile.d/*": [],
     "etc/security/limits.d/*": ["memlock"],
@@ -752,7 +744,10 @@ class ModelChecks(Machine):
     def _keys(self, engine: Engine) -> Case:
         files = engine.facts.all("KEY")
         missing = [file for file in files if not self.open(file).exists()]
-        return first({"gone": missing}, missing=missing, files=files)
+        private = [self.at(file) for file in files if file.endswith("/key")]
+        exposed = [self.shown(f) for f in private if f.exists() and f.stat().st_mode & 0o077]
+        states = {"gone": missing, "open": exposed}
+        return first(states, missing=missing, files=files, exposed=" ".join(exposed))
 
 
 LABEL = '{{index .Config.Labels "sparkgen.build"}}'
@@ -761,29 +756,25 @@ LABEL = '{{index .Config.Labels "sparkgen.build"}}'
 class SpaceChecks(Machine):
     """Space on disks and in memory."""
 
-    def free(self, folder: str) -> int:
-        """Free space in a folder, in GiB."""
-        return int(matched(r"(\d+)G?\D*$", self.df("avail", folder)) or 0)
-
-    def df(self, column: str, folder: str) -> str:
-        """The last line of what df says of the disk of a folder."""
-        asked = ("df", f"--output={column}", "--block-size=1G", folder)
-        return self.ask(*asked).text.rpartition("\n")[2]
+    def df(self, folder: str) -> tuple[int, str]:
+        """Free space on the disk of a folder in GiB, and the share of its inodes in use."""
+        said = self.ask("df", "--output=avail,ipcent", "--block-size=1G", folder).text
+        found = re.search(r"(\d+)G? *(\S*)\s*$", said)
+        return (int(found[1]), found[2]) if found else (0, "")
 
     def _disk(self) -> Case:
         docker = self.ask("docker", "info", "--format", "{{.DockerRootDir}}").text
         asked = ["/var", docker if docker and self.at(docker).exists() else "/"]
         asked += [self.shown(self.nearest(e.hub)) for e in self.engines if e.hub]
-        free = {folder: self.free(folder) for folder in dict.fromkeys(asked)}
-        found = some_of(f"{space} GiB free in {folder}" for folder, space in free.items())
-        used = {folder: self.df("ipcent", folder).strip() for folder in free}
-        crowded = [f"{part} of the inodes in {f}" for f, part in used.items() if part in FULL]
-        wrong = {"full": min(free.values()) < FREE_GIB, "crowded": crowded}
+        disks = [(folder, *self.df(folder)) for folder in dict.fromkeys(asked)]
+        found = some_of(f"{free} GiB free in {folder}" for folder, free, _ in disks)
+        crowded = [f"{used} of the inodes in {f}" for f, _, used in disks if used in FULL]
+        wrong = {"full": any(free < FREE_GIB for _, free, _ in disks), "crowded": crowded}
         return first(wrong, found=found, crowded=crowded)
 
     def _kv_disk(self) -> Iterator[Case]:
         for size, folder in self.facts.rows("KV_OFFLOAD", 1):
-            free, limit = self.free(self.shown(self.nearest(folder))), int(size)
+            (free, _), limit = self.df(self.shown(self.nearest(folder))), int(size)
             said = self.ask("du", "--summarize", "--block-size=1G", folder).text
             used = int(matched(r"^(\d+)\s", said) or 0)
             lacking, about = limit - free - used, {"used": used, "free": free}
@@ -846,12 +837,28 @@ class ServiceChecks(RunningChecks):
             "disabled": self.ask("systemctl", "is-enabled", "ufw").text != "enabled",
             "open": policy,
             "closed": not self.is_root,
-            "gone": "Status: active" not in self.ask("ufw", "status").text,
-            "bare": own and absent == own,
+            "lost": (lost := self.lost_rules()),
             "absent": absent,
             "hidden": hidden,
+            "also": (also := self.other_filters()),
         }
-        return first(states, absent=some_of(absent, 3), policy=policy, hidden=some_of(hidden, 3))
+        some = {"absent": some_of(absent, 3), "hidden": some_of(hidden, 3)}
+        return first(states, lost=lost, also=also, policy=policy, **some)
+
+    def lost_rules(self) -> list[str]:
+        """What the kernel has no longer of the rules that ufw has given to it."""
+        wanted = re.findall(r"(?m)^-A ufw-user-input ", self.value("/etc/ufw/user.rules"))
+        have = self.ask("iptables", "-S").text.split("\n")
+        number = len(wanted) - sum(line.startswith("-A ufw-user-input ") for line in have)
+        missing = [line for line in UFW_BASE if line not in have]
+        return [*missing, *([f"{number} of its rules"] if number > 0 else [])]
+
+    def other_filters(self) -> list[str]:
+        """Tables beside ufw's own that drop what no rule of theirs lets in."""
+        said = self.ask("nft", "list", "chains").text
+        tables = re.findall(r"(?ms)^table (\S+ \S+) \{(.*?)^\}", said)
+        drops = re.compile(r"hook input .*policy drop")
+        return [name for name, chains in tables if name not in UFW_TABLES and drops.search(chains)]
 
     # As clients do, with a key of its own that only root can read.
     def _gateway(self) -> Case:
@@ -902,7 +909,7 @@ class ServiceChecks(RunningChecks):
             said = self.ask("fail2ban-client", "get", "sshd", asked) if asked else Answer(False, "")
             found = "systemd" if said.text.startswith("Current match filter") else said.text
             found = re.sub(r"(?s)^[A-Z][^:]*:\n|[|`]- ", "", found)
-            if said.good and in_force(found) != in_force(want):
+            if said.good and {*found.split()} != {*want.split()}:
                 yield f"{name} {some_of(found.split(), 3)}, not {want}"
 
     # Both use the first value that they read for a setting: a drop-in that sorts earlier wins.
@@ -971,20 +978,6 @@ def values_of(said: str) -> dict[str, list[str]]:
     return found
 
 
-def in_force(value: str) -> set[str]:
-    """The words of a value of fail2ban: times in seconds, networks without the part of a host."""
-    from ipaddress import ip_network
-
-    found = set()
-    for word in value.split():
-        time = re.fullmatch(r"(\d+)([smhdw]?)", word)
-        with contextlib.suppress(ValueError):
-            word = str(int(time[1]) * UNITS[time[2]] if time else ip_network(word, strict=False))
-        found.add(word)
-    return found
-
-
-UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 JAIL = "etc/fail2ban/jail.d/sparkgen.conf"
 # What fail2ban calls a setting of a jail; it shows a filter only if it reads systemd's journal.
 JAILED = {name: name for name in ("maxretry", "findtime", "bantime", "ignoreip")}
@@ -1013,6 +1006,10 @@ def covers(wide: str, narrow: str) -> bool:
     return part.subnet_of(whole)
 
 
+# What leads to ufw's rules, and the tables of iptables in which they are.
+UFW_BASE = ["-P INPUT DROP", "-A INPUT -j ufw-before-input"]
+UFW_BASE += ["-A ufw-before-input -j ufw-user-input"]
+UFW_TABLES = ("ip filter", "ip6 filter")
 OURS = "40-sparkgen.conf"
 SSHD, SSH = f"etc/ssh/sshd_config.d/{OURS}", f"etc/ssh/ssh_config.d/{OURS}"
 # A question of one token for each kind of model, and its path.

@@ -108,6 +108,7 @@ change() {
       sort -u | xargs -r sysctl >"$new/sysctl" 2>/dev/null || true
   fi
   if live && about "$netplan" "$@"; then record_links >"$new/links"; fi
+  if live && about etc/hostname "$@"; then uname -n >"$new/name"; fi
   install --mode 0755 "${BASH_SOURCE[0]}" "$new/install.sh"
   settle "$new"
   mv --no-target-directory "$new" "$backup"
@@ -144,6 +145,7 @@ undo() {
     for from in "$@"; do
       if [[ -s $from/sysctl ]] && ! timeout 60 sysctl --quiet --load="$from/sysctl" {lock}>&-; then missed=1 left+=("kernel settings: see $from.undone/sysctl"); fi
       if [[ -s $from/links ]] && ! timeout 60 ip -force -batch "$from/links" {lock}>&-; then missed=1 left+=("links: see $from.undone/links"); fi
+      if [[ -s $from/name ]]; then try hostname "$(<"$from/name")" || true; fi
       if [[ -e $from/firewall && -x /opt/sparkgen/firewall.sh ]]; then try /opt/sparkgen/firewall.sh --keep || true; fi
     done
   fi
@@ -235,7 +237,8 @@ retire() {
 
 # Has the machine apply the changed paths.
 activate() {
-  if about etc/hostname "$@"; then try hostname --file /etc/hostname || true; fi
+  # A machine without this file has its name from DHCP.
+  if [[ -e /etc/hostname ]] && about etc/hostname "$@"; then try hostname --file /etc/hostname || true; fi
   if about etc/netplan/ "$@" && try netplan generate; then
     if [[ -n $right_links ]]; then echo "the links are as they should be, and are left alone"; else try netplan apply || true; fi
   fi

@@ -15,6 +15,11 @@ reason() { # NODE
   case $words in
     *'HOST IDENTIFICATION HAS CHANGED'*) echo "its host key has changed: compare it at its console; if it was set up anew, ssh-keygen -R ${1#*@}${site:+.$site}" ;;
     *'Host key verification failed'*) echo "its host key is not trusted here yet: ssh $config$1, and compare the key with that at its console" ;;
+    *'Bad configuration option'* | *'terminating, '*'bad configuration'*) echo "your ssh rejects its settings: $(grep -im 1 'bad configuration' <<<"$words")" ;;
+    *'Could not chdir to home'*) echo "its user has no home folder: as root at its console, mkhomedir_helper and the user's name" ;;
+    *'is your shell clean'*) echo "its shell prints something, or runs nothing: 'ssh $config$1 true' must print nothing; see the user's .bashrc and shell there" ;;
+    *'Session open refused'* | *'administratively prohibited'*) echo "its sshd opens no further session: see MaxSessions in /etc/ssh/sshd_config there" ;;
+    *'no valid sudoers'*) echo "its sudoers file is not accepted: visudo -c as root at its console" ;;
     *'UNPROTECTED PRIVATE KEY'*) echo "others can read your private key: chmod 600 it" ;;
     *'Too many authentication failures'*) echo "your agent offers too many keys: name one with IdentityFile and IdentitiesOnly in ~/.ssh/config, or ssh-add -D" ;;
     *': Permission denied (13)'*) echo "sparkgen-bundle there belongs to somebody else: sudo chown -R \$USER sparkgen-bundle" ;;
@@ -25,7 +30,7 @@ reason() { # NODE
     *'timed out'* | *'not responding'*) echo "it does not answer: see its power, cable and address, and firewalls on the way" ;;
     *'no matching '*' found'*) echo "its SSH and yours have no method in common: update the older one" ;;
     *'Address already in use'* | *'cannot listen to port'*) echo "a port of this machine is in use: see which program has it" ;;
-    *'Connection closed by'* | *'Connection reset by'* | *kex_exchange* | *'Broken pipe'*) echo "it drops the connection: fail2ban, a firewall, or a restart; journalctl -u ssh at its console" ;;
+    *'Connection closed by'* | *'Connection reset by'* | *kex_exchange* | *'Broken pipe'*) echo "it or your jump host drops the connection: fail2ban, a firewall, or a restart; journalctl -u ssh at its console" ;;
     *'rsync: command not found'* | *'rsync: not found'*) echo "rsync is not installed there or here: sudo apt install rsync" ;;
     *'No space left on device'* | *'quota exceeded'*) echo "its disk is full: df -h there" ;;
     *'Read-only file system'*) echo "its disk can't be written: dmesg there says why" ;;
@@ -33,6 +38,7 @@ reason() { # NODE
     *'incorrect password'* | *'a password is required'*) echo "sudo has not got the right password: run this again" ;;
     *'not in the sudoers'* | *'not allowed to'* | *'may not run sudo'*) echo "its user may not use sudo: add it to the group sudo at the console" ;;
     *'sudo: not found'* | *'sudo: command not found'*) echo "sudo is not installed there: as root at the console, apt install sudo" ;;
+    *'connection unexpectedly closed'*) echo "rsync ended there: see memory and disk there, and ssh $config$1 rsync --version" ;;
     *) sed '/^ *$/d' <<<"$words" | tail -n 1 | grep . || echo "no reason was given" ;;
   esac
 }

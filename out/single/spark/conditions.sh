@@ -45,6 +45,7 @@ stage() {
   for path in "${before[@]}"; do if [[ " ${known[*]} " != *" $path "* ]]; then paths+=("$path"); fi; done
   stage_file 0644 <(printf '%s\n' "${known[@]}") "$installed"
   if [[ -n ${facts[SECRET]:-} ]] && ! there "$root/$secrets"; then stage_file 0600 /dev/null "$secrets"; fi
+  if [[ $(cat "$root/etc/hostname" 2>/dev/null) == "$node" ]]; then set_hostname=''; fi
   if [[ -n $set_hostname ]]; then stage_file 0644 <(echo "$node") etc/hostname; fi
   stage_hosts
 }

@@ -201,7 +201,6 @@ class NetworkChecks(Machine):
             "silent": not found,
             "unlike": len(found) > 1,
             "old": parts[0] < parts[-1],
-            "several": self.others,
         }
         return first(states, found=" ".join(found), oldest=OLDEST_FIRMWARE)
 

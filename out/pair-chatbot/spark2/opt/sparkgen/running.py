@@ -372,9 +372,8 @@ class RunningChecks(Machine):
 
     def undone(self, text: str) -> list[str]:
         """What a unit has set when it was started, and is set no longer."""
-        return [
-            order for order in re.findall(r"(?m)^ExecStart=(.*)$", text) if self.is_undone(order)
-        ]
+        orders = re.findall(r"(?m)^ExecStart(?:Pre)?=[+-]*(/\S*/sbin/.*)$", text)
+        return [order for order in orders if self.is_undone(order)]
 
     def is_undone(self, order: str) -> bool:
         """Whether what a program has set is set no longer, as far as it tells."""
@@ -385,7 +384,7 @@ class RunningChecks(Machine):
             said = told.text.split()
             others = [word for word in said if word.endswith(":on") and word != end]
             return told.good and (end not in said or bool(others))
-        if program == "iptables" and self.is_root:
+        if program == "iptables" and "-I" in words and self.is_root:
             asked = self.ask("iptables", *("-C" if word == "-I" else word for word in words))
             return bool(re.search("Bad rule|No chain|does not exist", asked.errors))
         return False
@@ -430,6 +429,7 @@ class RunningChecks(Machine):
         older = self.changed_since(name, STARTED, read)
         file_state = about.get("UnitFileState") or "not enabled"
         states = {
+            "masked": about.get("LoadState") == "masked",
             "unknown": about.get("LoadState") != "loaded",
             "reload": about.get("NeedDaemonReload") == "yes",
             "edited": extra,
@@ -601,7 +601,7 @@ class RunningChecks(Machine):
 
 
 # What is wrong with a unit whether or not it is to run now.
-BROKEN = ("unknown", "reload", "edited", "failed")
+BROKEN = ("unknown", "masked", "reload", "edited", "failed")
 # What a process has from its start.
 AT_START = ("OOMScoreAdjust",)
 # A unit that is active has its container after some seconds.

@@ -30,6 +30,8 @@ _NETWORK = ("huggingface_hub", "requests", "urllib3", "httpx", "httpcore")
 _ABSENT = re.compile(
     r"Invalid repository ID or local directory|couldn't connect to|Repo id must be in the form"
 )
+# What vLLM says if it can't import a model's class, to learn what it supports.
+_NOT_IMPORTED = "failed to be inspected"
 
 
 class Stop(BaseException):
@@ -64,15 +66,14 @@ class Answers:
         """
         frame = _last_frame(error, package)
         message, own = _message(error), _is_raised(frame) and _is_of(package, frame)
-        offline = _is_offline(error)
-        refused = not offline and (by_engine or own)
         where = f"{_shortened(frame.filename)}:{frame.lineno}" if frame else ""
         rest = {"error": type(error).__name__, "message": message, "where": where}
-        if offline:
-            rest["why"] = "a file of the model is not here: models.sh --small fetches it"
-        elif not refused:
-            rest["why"] = "the error may come from the way of asking"
-        self.say(stage, REFUSED if refused else UNASKED, **rest)
+        why = _what_lacks(error)
+        if not why and not (by_engine or own):
+            why = "the error may come from the way of asking"
+        if why:
+            rest["why"] = why
+        self.say(stage, UNASKED if why else REFUSED, **rest)
 
     def ended(self, stage, said):
         """The engine's parser has ended the program; its last line says why."""
@@ -164,6 +165,15 @@ def _is_offline(error):
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def _what_lacks(error):
+    """What is missing here that the error follows from, if anything is."""
+    if _is_offline(error):
+        return "a file of the model is not here: models.sh --small fetches it"
+    if _NOT_IMPORTED in str(error):
+        return "the model's code can't be imported here: a package or the GPU is missing"
+    return ""
 
 
 def _shortened(path):
