@@ -32,7 +32,7 @@ from generator.fabric.topologies import (
 from generator.fabric.topologies.kind import Pair, TopologyKind
 from generator.hardware import DAC_REACH_M, HALVES, PORT_NAMES, PORTS, Half
 from generator.rules.nodes import Nodes, named
-from generator.rules.registry import Fault, rule, shape_rule
+from generator.rules.registry import Fault, rule, shape_rule, to_remove
 from generator.sitefile.declaration import DeclaredCable, DeclaredEngine, Endpoint, Topology
 from generator.sitefile.source import Document
 
@@ -353,12 +353,11 @@ def cables_of_a_single_node(
     """A single node has no cables."""
     is_single = TOPOLOGIES[topology.kind].traits.most == 1
     if is_single and cabling and (len(nodes) == 1 or "groups" in document.data):
-        yield Fault(
+        yield to_remove(
             "a single node has no cables",
             ("cabling",),
             "remove the key 'cabling'",
             at_key=True,
-            proposals=removal(("cabling",)),
         )
 
 

@@ -7,10 +7,10 @@ from math import gcd
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release, version
-from generator.diagnostics import Replace, Severity, listed, removal
+from generator.diagnostics import Replace, Severity, listed
 from generator.fit.requested import stages_of
 from generator.models.architecture import GATED_DELTA, known_checkpoint, shape
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 _BLOCK = 128
@@ -126,12 +126,11 @@ def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Ite
     for given in engine.environment.of(ENGINE_TRAITS[engine.name].stage_variable):
         stages = stages_of(given.value) or ()
         if len(stages) != count or (layers and sum(stages) != layers):
-            yield Fault(
+            yield to_remove(
                 f"{given.name} must give a number of layers for each of {_counted(count, 'stage')}"
                 + (f", {layers} in all" if layers else ""),
                 given.path,
                 "remove it: the engine splits layers evenly",
-                proposals=removal(given.path),
             )
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.diagnostics import Severity, listed, removal
+from generator.diagnostics import Severity, listed
 from generator.fabric.addressing import Fabric
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 
 
@@ -14,12 +14,10 @@ def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
     """The memory that RDMA pins is not limited."""
     limit = engine.container.ulimits.get("memlock", -1)
     if limit != -1 and fabric.cables:
-        path = ("engine", "container", "ulimits", "memlock")
-        yield Fault(
+        yield to_remove(
             f"NCCL would fail: RDMA pins more memory than {limit} bytes",
-            path,
+            ("engine", "container", "ulimits", "memlock"),
             "remove it: sparkgen sets none",
-            proposals=removal(path),
         )
 
 
@@ -47,13 +45,11 @@ def container_limits_under_slurm(engine: DeclaredEngine) -> Iterator[Fault]:
     given: dict[str, object] = {"memory": own.memory_gib, "cpus": own.cpus}
     given |= {"shm": own.shm_gib, "ulimits": own.ulimits}
     for key in (key for key, value in given.items() if value):
-        path = ("engine", "container", key)
-        yield Fault(
+        yield to_remove(
             f"'{key}' has no effect on a container that pyxis starts",
-            path,
+            ("engine", "container", key),
             "remove it, and set the limit in slurm.conf",
             at_key=True,
-            proposals=removal(path),
         )
 
 

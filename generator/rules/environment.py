@@ -16,14 +16,13 @@ from generator.diagnostics import (
     Replace,
     Severity,
     listed,
-    removal,
     replacements,
     slips,
 )
 from generator.fabric.addressing import Fabric
 from generator.fabric.nccl import ROUTED_FROM, connections
 from generator.fabric.topologies import TOPOLOGIES
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.site import Rank
 from generator.site.control_plane import control_planes
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
@@ -143,11 +142,10 @@ def nonexistent_devices(engine: DeclaredEngine) -> Iterator[Fault]:
     for variable in (each for name in names for each in engine.environment.of(name)):
         value = variable.value
         if value != "0" and re.match(r"[-0-9]|(none|void)$", value):
-            yield Fault(
+            yield to_remove(
                 f"'{variable.name}: {value}' is wrong: a node has one GPU, device 0",
                 variable.path,
                 "remove it: the engine finds the GPU by itself",
-                proposals=removal(variable.path),
             )
 
 
@@ -156,12 +154,11 @@ def rank_set_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
     """No variable sets a rank."""
     for variable in engine.environment:
         if _is_of_a_rank(variable.name):
-            yield Fault(
+            yield to_remove(
                 f"{variable.name} says which rank this is, and sparkgen sees to that itself",
                 variable.path,
                 "remove it: sparkgen tells each node its rank",
                 at_key=True,
-                proposals=removal(variable.path),
             )
 
 

@@ -20,7 +20,7 @@ from generator.diagnostics import (
 )
 from generator.records import record
 from generator.rules.nodes import unknown
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import (
     FILES,
@@ -75,11 +75,10 @@ def source_that_cannot_be_read(
         if source.fault:
             yield Fault(source.fault, _path(file, "source"), source.help or _HAVE_IT)
         elif file.sha256 and source.is_folder:
-            yield Fault(
+            yield to_remove(
                 "a checksum is that of one file, and this is a folder",
                 _path(file, "sha256"),
                 "remove it: the manifest of the bundle has one for each file",
-                proposals=removal(_path(file, "sha256")),
             )
         elif file.sha256 and (now := sha256(source.files[0].data).hexdigest()) != file.sha256:
             yield Fault(

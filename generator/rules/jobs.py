@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from generator.derive.environment import ORIGINS
-from generator.diagnostics import KeyPath, Related, Severity, listed, removal
+from generator.diagnostics import KeyPath, Related, Severity, listed
 from generator.fabric.addressing import Fabric
 from generator.fabric.groups import gap
 from generator.fabric.nccl import connections
 from generator.fabric.subsets import group_kind, of_nodes
 from generator.fabric.topologies import RING, TOPOLOGIES
 from generator.rules.nodes import Nodes, called_alike, named, named_twice, unknown
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.sitefile.beside import Beside, Source
 from generator.sitefile.declaration import DeclaredJob, Topology
 
@@ -122,10 +122,7 @@ def override_of_a_job(jobs: Jobs) -> Iterator[Fault]:
     for job in jobs:
         for name in job.env:
             if name in ORIGINS or name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT"):
-                path = (*job.path, "env", name)
-                yield Fault(
-                    f"sparkgen sets {name} itself", path, "remove it", proposals=removal(path)
-                )
+                yield to_remove(f"sparkgen sets {name} itself", (*job.path, "env", name))
 
 
 @rule("SG286")

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import version
-from generator.diagnostics import Severity, listed, misspelt, removal, replacements
+from generator.diagnostics import Severity, listed, misspelt, replacements
 from generator.models.architecture import known_checkpoint, shape
 from generator.rules import splits
 from generator.rules.compatibility import is_longer
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 _KINDS = ("attention_layers", "sliding_layers", "linear_layers", "mamba_layers", "expert_layers")
@@ -241,12 +241,11 @@ def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> It
     """Expert parallelism needs experts."""
     known = shape(model)
     if engine.parallel.expert and known and known.experts == 0:
-        yield Fault(
+        yield to_remove(
             "the model is dense: it has no experts to spread",
             ("engine", "parallel", "expert"),
             "remove 'expert'",
             at_key=True,
-            proposals=removal(("engine", "parallel", "expert")),
         )
 
 

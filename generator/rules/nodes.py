@@ -11,10 +11,9 @@ from generator.diagnostics import (
     all_nearest,
     did_you_mean,
     listed,
-    removal,
     replacements,
 )
-from generator.rules.registry import Fault, rule, shape_rule
+from generator.rules.registry import Fault, rule, shape_rule, to_remove
 from generator.sitefile.declaration import FIRST_HOST, DeclaredGroup, DeclaredJob, DeclaredNode
 
 Nodes = Sequence[DeclaredNode]
@@ -40,7 +39,7 @@ def unknown(what: str, name: str, path: KeyPath, names: Sequence[str]) -> Fault:
 
 def named_twice(name: str, path: KeyPath, help_text: str, *first: Related) -> Fault:
     """A name that is in a list already."""
-    return Fault(f"{name} is named twice", path, help_text, related=first, proposals=removal(path))
+    return to_remove(f"{name} is named twice", path, help_text, related=first)
 
 
 def called_alike(

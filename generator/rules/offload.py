@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release, version
-from generator.diagnostics import listed, removal
+from generator.diagnostics import listed
 from generator.engines import ENGINES
 from generator.models.architecture import shape
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 _PATH = ("model", "kv_offload")
@@ -29,20 +29,18 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     traits = connectors.get(connector)
     of_connector = (*_PATH, "connector") if offload else path
     if not connectors:
-        yield Fault(
+        yield to_remove(
             f"{title} keeps no KV cache on disk",
             path,
             f"remove it: {listed(_having_some(), 'and')} do",
             at_key=True,
-            proposals=removal(path),
             unsafe=True,
         )
     elif traits is None:
-        yield Fault(
+        yield to_remove(
             f"'{connector}' is set up for {listed(_having(connector), 'and')} alone",
             of_connector,
             f"remove it: {title} has a connector of its own",
-            proposals=removal(of_connector),
             unsafe=bool(flag),
         )
     elif offload and release(engine.version) < traits.since:
@@ -67,12 +65,11 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
             at_key=True,
         )
     elif not traits.keeps_states and (known := shape(model)) and known.recurrent:
-        yield Fault(
+        yield to_remove(
             f"{title} does not start with LMCache for a model with layers of Mamba or linear "
             "attention",
             of_connector,
             f"remove it: {title}'s own connector keeps their states",
-            proposals=removal(of_connector),
             unsafe=bool(flag),
         )
 
@@ -107,12 +104,10 @@ def kv_offload_configured_twice(model: DeclaredModel, engine: DeclaredEngine) ->
     for setting in engine.settings:
         is_off = setting.name == "enable-prefix-caching" and setting.value is False
         if is_off or setting.name in traits.contradicted_by:
-            path = setting.path()
-            yield Fault(
+            yield to_remove(
                 f"'{setting.name}' contradicts 'model.kv_offload', which sets it up",
-                path,
+                setting.path(),
                 "remove one of the two",
                 at_key=True,
-                proposals=removal(path),
                 unsafe=True,
             )

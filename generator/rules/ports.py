@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Interface
 
-from generator.diagnostics import KeyPath, Related, all_nearest, did_you_mean, removal, replacements
+from generator.diagnostics import KeyPath, Related, all_nearest, did_you_mean, replacements
 from generator.fabric.addressing import Fabric, Peer
 from generator.fabric.routes import is_routed
 from generator.hardware import PORT_NAMES
 from generator.rules.nodes import Nodes, named_twice
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.sitefile.declaration import DeclaredCable, Endpoint, Topology
 
 Cabling = Sequence[DeclaredCable]
@@ -31,12 +31,11 @@ def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault
                 proposals=replacements(end.path, all_nearest(name, free)),
             )
         elif name in cabled:
-            yield Fault(
+            yield to_remove(
                 f"a cable of the fabric ends at {name}",
                 end.path,
                 "remove it: a port is the fabric's or leads elsewhere",
                 related=(Related("the cable", cabled[name].path),),
-                proposals=removal(end.path),
                 unsafe=True,
             )
         elif name in seen:
@@ -117,10 +116,9 @@ def _last_place(cable: DeclaredCable, peer: Peer) -> KeyPath:
 def needless_routes(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
     """Routes lead across a ring of four nodes or more."""
     if topology.routes and not is_routed(topology.kind, len(nodes)):
-        yield Fault(
+        yield to_remove(
             "no node is further away than a neighbor",
             ("topology", "routes"),
             "remove it: routes lead across a ring of four nodes or more",
             at_key=True,
-            proposals=removal(("topology", "routes")),
         )

@@ -18,8 +18,9 @@ files that break it and that don't, are in `schemas/rules/`; `sparkgen explain` 
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
+from typing import Any
 
-from generator.diagnostics import Finding, KeyPath, Proposal, Related, Severity, Stage
+from generator.diagnostics import Finding, KeyPath, Proposal, Related, Severity, Stage, removal
 from generator.records import record
 from generator.resources import rows
 
@@ -37,6 +38,11 @@ class Fault:
     unsafe: bool = False
     nodes: tuple[str, ...] = ()
     derived_help: str = ""
+
+
+def to_remove(message: str, path: KeyPath, help_text: str = "remove it", **more: Any) -> Fault:
+    """The fault of what is removed to mend it."""
+    return Fault(message, path, help_text, proposals=removal(path), **more)
 
 
 Check = Callable[..., Iterator[Fault]]

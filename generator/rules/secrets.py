@@ -8,7 +8,7 @@ from generator.diagnostics import KeyPath, Related, removal
 from generator.fabric.addressing import Fabric
 from generator.rules.environment import derived_variables
 from generator.rules.nodes import named_twice
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 from generator.sitefile.redaction import Secret
 from generator.sitefile.sections import path_in_group
@@ -63,11 +63,9 @@ def secret_with_a_taken_name(
                 proposals=removal(path) + removal(("engine", "env", name)),
             )
         elif name in derived:
-            yield Fault(
+            yield to_remove(
                 f"{name} is not a secret: sparkgen derives it, and a secret would replace it",
                 path,
-                "remove it",
-                proposals=removal(path),
             )
 
 

@@ -12,7 +12,6 @@ from generator.diagnostics import (
     did_you_mean,
     listed,
     misspelt,
-    removal,
     replacements,
 )
 from generator.engines import ENGINES
@@ -20,7 +19,7 @@ from generator.engines.draft_settings import DraftSettings
 from generator.rules.flags.checking import CheckedFlags
 from generator.rules.flags.parser import Parser
 from generator.rules.flags.value_faults import value_fault
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Speculative
 
 _PATH: KeyPath = ("model", "speculative")
@@ -110,12 +109,10 @@ def _tree(drafts: Speculative, known: Method, engine: DeclaredEngine) -> Iterato
         for key, value in given.items():
             if value is not None:
                 title = ENGINE_TRAITS[engine.name].title
-                yield Fault(
+                yield to_remove(
                     f"'{drafts.method}' of {title} has no '{key}'",
                     (*_PATH, key),
-                    "remove it",
                     at_key=True,
-                    proposals=removal((*_PATH, key)),
                 )
         return
     topk, steps, tokens = drafts.topk or 1, drafts.steps, drafts.tokens

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath, removal
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 
 _VENV: KeyPath = ("engine", "venv")
@@ -43,23 +43,18 @@ def container_options_without_container(
     own = engine.container
     given = {"shm": own.shm_gib, "devices": own.devices, "hardened": own.hardened}
     for key in (key for key, value in given.items() if value):
-        path: KeyPath = ("engine", "container", key)
-        yield Fault(
+        yield to_remove(
             f"'{key}' has no effect: the engine runs without a container",
-            path,
-            "remove it",
+            ("engine", "container", key),
             at_key=True,
-            proposals=removal(path),
         )
     for file in engine.files:
         if file.inside != file.place:
-            path = ("engine", "files", file.index, "target")
-            yield Fault(
+            yield to_remove(
                 f"nothing is mounted at {file.inside}: the engine runs without a container",
-                path,
+                ("engine", "files", file.index, "target"),
                 f"remove it, and name {file.place} where it is read",
                 at_key=True,
-                proposals=removal(path),
             )
     for node in nodes:
         if node.model_path and node.model_path != model.source:

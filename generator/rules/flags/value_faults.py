@@ -17,12 +17,11 @@ from generator.diagnostics import (
     did_you_mean,
     listed,
     misspelt,
-    removal,
     replacements,
 )
 from generator.records import replace
 from generator.rules.flags.parser import Parser, others
-from generator.rules.registry import Fault
+from generator.rules.registry import Fault, to_remove
 from generator.settings.values import Argument, whole
 from generator.sitefile.source import Plain
 from generator.sitefile.text_types import before_comment
@@ -101,7 +100,7 @@ def _switch(name: str, value: Argument, path: KeyPath, found: ResolvedFlag) -> I
         )
     elif value is False and not found.flag.off:
         message = f"'{name}' has no negation: it is off unless it is given"
-        yield "SG639", Fault(message, path, "remove it", proposals=removal(path))
+        yield "SG639", to_remove(message, path)
     elif not isinstance(value, bool):
         meant = "false" if isinstance(value, str) and _is_no(value) else "true"
         help_text = "remove it" if meant == "false" and not found.flag.off else ""

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_network
 
-from generator.diagnostics import removal
 from generator.fabric.addressing import FABRIC_PREFIX, Fabric
 from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.nccl.grammar import HCAS, uses
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.site.control_plane import chosen_plane
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 
@@ -35,11 +34,10 @@ def addresses_out_of_range(
         if outside:
             more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
             node, address = outside[0]
-            yield Fault(
+            yield to_remove(
                 f"'{name}: {value}' leaves out {address}{more}",
                 values.path(name),
                 "remove it, or write a range that has all subnets of the fabric in it",
-                proposals=removal(values.path(name)),
                 nodes=(node,),
             )
 
@@ -56,11 +54,10 @@ def prefix_of_another_length(
     length = lengths.pop() if lengths else FABRIC_PREFIX
     for variable in engine.environment.of(name):
         if variable.value != str(length):
-            yield Fault(
+            yield to_remove(
                 f"'{name}: {variable.value}', and the {topology.kind}'s subnets are /{length}",
                 variable.path,
                 f"remove it: sparkgen sees to it that it is {length}",
-                proposals=removal(variable.path),
             )
 
 
@@ -72,11 +69,10 @@ def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterato
         return
     for variable in engine.environment.of(name):
         if variable.value == "0":
-            yield Fault(
+            yield to_remove(
                 f"with '{name}: 0' NCCL can't tell a {topology.kind}'s ports apart",
                 variable.path,
                 "remove it: sparkgen sets it to 1",
-                proposals=removal(variable.path),
             )
 
 
@@ -93,4 +89,4 @@ def unsupported_address_family(
     for variable in (each for name in names for each in engine.environment.of(name)):
         if variable.value == "AF_INET6":
             message = f"'{variable.name}: AF_INET6', and the fabric has no IPv6 addresses"
-            yield Fault(message, variable.path, _OUT, proposals=removal(variable.path))
+            yield to_remove(message, variable.path, _OUT)

@@ -10,7 +10,7 @@ from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import FABRIC_HALVES, RJ45
 from generator.records import record
 from generator.rules.nccl.grammar import HCAS, INTERFACES, SOCKETS, is_subnet, marks
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.settings.environment import Variable
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 
@@ -202,11 +202,10 @@ def fabric_disabled(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
             continue
         for name, (value, right) in off.items():
             if values.get(name).lower() == value:
-                yield Fault(
+                yield to_remove(
                     f"'{name}: {values.get(name)}' keeps NCCL off the fabric, on slow sockets",
                     values.path(name),
                     f"remove it: sparkgen sets it to {right}",
-                    proposals=removal(values.path(name)),
                 )
 
 

@@ -8,7 +8,7 @@ from generator.diagnostics import Severity, removal, replacements
 from generator.fabric.addressing import Fabric, Port
 from generator.fabric.nccl import connections
 from generator.fabric.topologies import TOPOLOGIES
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.settings.environment import Values
 from generator.sitefile.declaration import DeclaredEngine, Topology
 
@@ -26,11 +26,10 @@ def connections_across_a_ring(
     for values in engine.environment.together((*needed, _PAT)):
         for name in needed:
             if name in values.given and _leads_across(name, values, engine):
-                yield Fault(
+                yield to_remove(
                     f"with '{name}: {values.get(name)}' NCCL connects nodes that no cable joins",
                     values.path(name),
                     f"remove it: sparkgen sets it to {needed[name]}",
-                    proposals=removal(values.path(name)),
                 )
 
 
@@ -63,11 +62,10 @@ def unmerged_ports_of_a_ring(
         if values.get(_MERGE) != "0" or ports == {crosses} or is_triangle:
             continue
         more = f" and '{_CROSS}: 1'" if crosses else ""
-        yield Fault(
+        yield to_remove(
             f"with '{_MERGE}: 0'{more} NCCL takes the wrong port of the cables here",
             values.path(_MERGE),
             "remove it: merged ports work with any cabling",
-            proposals=removal(values.path(_MERGE)),
         )
 
 
@@ -94,11 +92,9 @@ def files_that_steer_nccl(
         return
     for variable in (each for name in _STEERING for each in engine.environment.of(name)):
         if variable.value != "none":
-            yield Fault(
+            yield to_remove(
                 f"'{variable.name}' may have NCCL connect nodes that no cable joins",
                 variable.path,
-                "remove it",
-                proposals=removal(variable.path),
                 unsafe=True,
             )
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from generator.diagnostics import Severity, removal
+from generator.diagnostics import Severity
 from generator.fabric.addressing import Fabric
 from generator.rules.environment import SUBNET_AWARE_NCCL
 from generator.rules.nccl.grammar import HCAS, release_of, uses
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, rule, to_remove
 from generator.settings.environment import Values
 from generator.sitefile.declaration import DeclaredEngine
 
@@ -22,12 +22,10 @@ def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
     """Nothing is set for GPUDirect RDMA, which GB10 does not support."""
     for variable in engine.environment:
         if variable.name.startswith("NCCL_") and re.fullmatch(_GPU_DIRECT, variable.name):
-            yield Fault(
+            yield to_remove(
                 f"{variable.name} has no effect: there is no GPUDirect RDMA on GB10",
                 variable.path,
-                "remove it",
                 at_key=True,
-                proposals=removal(variable.path),
             )
 
 
@@ -44,11 +42,10 @@ def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
             continue
         by_address = f"'{given}: {addresses}' does it by address"
         choice = f"; where one must be chosen, {by_address}" if addresses else ""
-        yield Fault(
+        yield to_remove(
             f"GID index {value} is unreliable: it differs between devices and changes",
             values.path(name),
             f"remove it{choice}",
-            proposals=removal(values.path(name)),
             derived_help=choice,
         )
 
@@ -82,9 +79,8 @@ def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
     is_stock = engine.nccl and not engine.nccl_patched
     for merged in engine.environment.of("NCCL_IB_MERGE_NICS"):
         if is_stock and merged.value == "0" and release_of(engine) >= SUBNET_AWARE_NCCL:
-            yield Fault(
+            yield to_remove(
                 f"NCCL {engine.nccl} finds a peer's port less well when ports are not merged",
                 merged.path,
                 "remove it: it was for builds before 2.30.7",
-                proposals=removal(merged.path),
             )
