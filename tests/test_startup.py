@@ -16,7 +16,7 @@ from generator import precompiled, rules
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.versions import Release
 from generator.diagnostics import Finding
-from generator.engines import ENGINES, rows
+from generator.engines import ENGINES, conditions, rows
 from generator.engines.llama_cpp import startup as llama_cpp
 from generator.engines.sglang import startup as sglang
 from generator.engines.startup import Condition, verdicts
@@ -157,18 +157,18 @@ def test_nearest_accepted_setting_has_no_finding(row: Row) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_condition_has_a_row(engine: str) -> None:
     """A condition that no row meets would be untested; those of bounds are tested below."""
-    conditions, met = ENGINES[engine].conditions(), set()
+    found, met = conditions(engine), set()
     for row in (row for row in ROWS if row.engine == engine):
         declared = _reading(engine, row.bad).declaration
         assert declared
         assert declared.engine
         assert declared.model
-        for condition in conditions:
+        for condition in found:
             if _title(condition) not in met and verdicts(
                 (condition,), declared.engine, declared.model
             ):
                 met.add(_title(condition))
-    untested = {_title(c) for c in conditions} - met
+    untested = {_title(c) for c in found} - met
     assert sorted(t for t in untested if not t[0].startswith("bound of ")) == []
 
 

@@ -31,9 +31,6 @@ class EngineModule(Protocol):
 
     OFFLOAD: Connectors
 
-    def conditions(self) -> tuple[Condition, ...]:
-        """What the engine rejects or fails on at startup."""
-
     def default_ports(self, launcher: str, parallel: Parallel) -> Mapping[str, int]:
         """Ports that the engine opens on the head besides its API, by name."""
 
@@ -83,6 +80,12 @@ class EngineModule(Protocol):
 def _module(engine: str) -> EngineModule:
     module: Any = import_module(f"{__name__}.{module_name(engine)}")
     return cast(EngineModule, module)
+
+
+def conditions(engine: str) -> tuple[Condition, ...]:
+    """What an engine rejects or fails on at startup; imported only when needed."""
+    startup: Any = import_module(f"{__name__}.{module_name(engine)}.startup")
+    return cast(tuple[Condition, ...], startup.CONDITIONS)
 
 
 ENGINES: Mapping[str, EngineModule] = OnDemand(names, _module)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from generator.diagnostics import Finding, Severity, Stage
-from generator.engines import ENGINES
+from generator.engines import conditions
 from generator.engines.startup import Verdict, verdicts
 from generator.fabric.addressing import Fabric, plan
 from generator.fit.assessment import Fit, assess, on_other_nodes
@@ -198,7 +198,7 @@ class Facts:
         model, engine = self.declaration.model, self.declaration.engine
         if model is None or engine is None:
             return None
-        return verdicts(ENGINES[engine.name].conditions(), engine, model)
+        return verdicts(conditions(engine.name), engine, model)
 
     @cached_property
     def sources(self) -> dict[str, Source]:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, draft_flags
-from generator.engines.command_line import draft_settings as draft_settings
-from generator.engines.command_line import option_names as option_names
-from generator.engines.command_line import options as options
-from generator.engines.startup import Condition
-from generator.engines.without_offload import OFFLOAD as OFFLOAD
-from generator.engines.without_offload import offload_variables as offload_variables
-from generator.engines.without_offload import stated_offload as stated_offload
-from generator.settings.environment import Environment
+from generator.engines.common import OFFLOAD as OFFLOAD
+from generator.engines.common import draft_settings as draft_settings
+from generator.engines.common import offload_variables as offload_variables
+from generator.engines.common import open_paths as open_paths
+from generator.engines.common import option_names as option_names
+from generator.engines.common import options as options
+from generator.engines.common import stated_offload as stated_offload
 from generator.settings.flags import EngineSettings
 from generator.site import MODEL_PART, Engine, Model, Rank, Words
 from generator.sitefile.declaration import Parallel, Speculative
@@ -41,13 +40,6 @@ FOLLOW_SCRIPT = "/opt/sparkgen/follow.sh"
 # A failed attempt at such a name: too many or too few digits, another word.
 _NEARLY_PART = r"-(\d+)-?(?:of|fo|off?)-?(\d+)\.gguf$"
 _MIB = 1024
-
-
-def conditions() -> tuple[Condition, ...]:
-    """What the engine rejects or fails on at startup; imported only when needed."""
-    from generator.engines.llama_cpp.startup import CONDITIONS
-
-    return CONDITIONS
 
 
 def default_ports(launcher: str, parallel: Parallel) -> Mapping[str, int]:
@@ -107,11 +99,6 @@ def flags(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) ->
         return tuple(_serve(rank, engine, model, settings))
     link = rank.links[rank.index - 1]
     return (("--cache",), ("--host", str(link.worker)), ("--port", str(engine.ports["rpc"])))
-
-
-def open_paths(version: str, environment: Environment, settings: EngineSettings) -> Words:
-    """None are known."""
-    return ()
 
 
 def logged_memory(log: str) -> "Logged":

@@ -12,12 +12,12 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.speculation import method_of
 from generator.engines import handed_on
 from generator.engines.arguments import arguments, draft_flags
-from generator.engines.command_line import draft_settings as draft_settings
-from generator.engines.command_line import option_names as option_names
-from generator.engines.command_line import options as options
+from generator.engines.common import draft_settings as draft_settings
+from generator.engines.common import open_paths as open_paths
+from generator.engines.common import option_names as option_names
+from generator.engines.common import options as options
+from generator.engines.common import reads as reads
 from generator.engines.offload import Connectors, OffloadTraits
-from generator.engines.startup import Condition
-from generator.settings.environment import Environment
 from generator.settings.flags import EngineSettings
 from generator.site import Engine, Model, Rank, Words
 from generator.site.control_plane import LOOPBACK
@@ -59,13 +59,6 @@ _LEAST_FREE, _MOST_FRACTION = 0.01, 0.99
 _KV_CACHE_DTYPES = {"fp8": "fp8_e4m3"}
 
 
-def conditions() -> tuple[Condition, ...]:
-    """What the engine rejects or fails on at startup; imported only when needed."""
-    from generator.engines.sglang.startup import CONDITIONS
-
-    return CONDITIONS
-
-
 def default_ports(launcher: str, parallel: Parallel) -> Mapping[str, int]:
     """The port of the head where all ranks meet."""
     return {"dist_init": default("engine.ports.dist_init")} if parallel.ranks > 1 else {}
@@ -97,19 +90,9 @@ def scripts(rank: Rank, engine: Engine) -> Words:
     return (SERVE_SCRIPT,) if engine.key else ()
 
 
-def reads(rank: Rank, model: Model, hub: str) -> Words:
-    """Every rank reads its own share."""
-    return (hub, *model.folders)
-
-
 def flags(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> tuple[Words, ...]:
     """The same engine flags on every rank, except for the address on which it listens."""
     return tuple(_serve(rank, engine, model, settings))
-
-
-def open_paths(version: str, environment: Environment, settings: EngineSettings) -> Words:
-    """None are known."""
-    return ()
 
 
 def offload_variables(offload: KvOffload) -> Mapping[str, str]:

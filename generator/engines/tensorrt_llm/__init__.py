@@ -15,13 +15,13 @@ from generator.catalogs.speculation import method_of
 from generator.catalogs.versions import version
 from generator.engines import handed_on
 from generator.engines.arguments import arguments
+from generator.engines.common import OFFLOAD as OFFLOAD
+from generator.engines.common import offload_variables as offload_variables
+from generator.engines.common import open_paths as open_paths
+from generator.engines.common import reads as reads
+from generator.engines.common import stated_offload as stated_offload
 from generator.engines.draft_settings import DraftSettings
-from generator.engines.startup import Condition
-from generator.engines.without_offload import OFFLOAD as OFFLOAD
-from generator.engines.without_offload import offload_variables as offload_variables
-from generator.engines.without_offload import stated_offload as stated_offload
 from generator.fit.assessment import Fit
-from generator.settings.environment import Environment
 from generator.settings.flags import EngineSettings
 from generator.site import SECRETS_SCRIPT, Engine, Model, Rank, Words
 from generator.sitefile.declaration import Parallel, Speculative
@@ -69,13 +69,6 @@ _UNKNOWN = 0.75
 _LEAST_FRACTION, _MOST_FRACTION = 0.01, 0.95
 
 
-def conditions() -> tuple[Condition, ...]:
-    """What the engine rejects or fails on at startup; imported only when needed."""
-    from generator.engines.tensorrt_llm.startup import CONDITIONS
-
-    return CONDITIONS
-
-
 def default_ports(launcher: str, parallel: Parallel) -> Mapping[str, int]:
     """SSH between the containers of an MPI world; under Slurm its daemons start the ranks."""
     is_mpi_world = launcher == "mpi" and parallel.ranks > 1
@@ -117,20 +110,10 @@ def scripts(rank: Rank, engine: Engine) -> Words:
     return (MPI_SCRIPT, *shared, *own, KEYS)
 
 
-def reads(rank: Rank, model: Model, hub: str) -> Words:
-    """Every rank reads its own share."""
-    return (hub, *model.folders)
-
-
 def flags(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> tuple[Words, ...]:
     """The server's flags; with MPI the head passes them to all ranks, under Slurm each has them."""
     if rank.is_head or engine.launcher == "slurm":
         return tuple(_serve(rank, engine, model, settings))
-    return ()
-
-
-def open_paths(version: str, environment: Environment, settings: EngineSettings) -> Words:
-    """None are known."""
     return ()
 
 

@@ -12,13 +12,12 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.speculation import method_of
 from generator.engines import handed_on
 from generator.engines.arguments import arguments
-from generator.engines.command_line import draft_settings as draft_settings
-from generator.engines.command_line import option_names as option_names
-from generator.engines.command_line import options as options
+from generator.engines.common import draft_settings as draft_settings
+from generator.engines.common import option_names as option_names
+from generator.engines.common import options as options
+from generator.engines.common import reads as reads
 from generator.engines.offload import Connectors, OffloadTraits
-from generator.engines.startup import Condition
-from generator.engines.vllm import routes
-from generator.settings.environment import Environment
+from generator.engines.vllm.routes import open_paths as open_paths
 from generator.settings.flags import EngineSettings
 from generator.site import Engine, Model, Rank, Words
 from generator.sitefile.declaration import KvOffload, Parallel, Speculative
@@ -57,13 +56,6 @@ OFFLOAD: Connectors = {
         since=(0, 22), contradicted_by=_OFFLOADED_BY, spans_nodes=False, keeps_states=False
     ),
 }
-
-
-def conditions() -> tuple[Condition, ...]:
-    """What the engine rejects or fails on at startup; imported only when needed."""
-    from generator.engines.vllm.startup import CONDITIONS
-
-    return CONDITIONS
 
 
 def default_ports(launcher: str, parallel: Parallel) -> Mapping[str, int]:
@@ -112,11 +104,6 @@ def scripts(rank: Rank, engine: Engine) -> Words:
     return (FOLLOW_SCRIPT,) if _follows(rank, engine) else ()
 
 
-def reads(rank: Rank, model: Model, hub: str) -> Words:
-    """Every rank reads its own share."""
-    return (hub, *model.folders)
-
-
 def flags(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> tuple[Words, ...]:
     """The same engine flags on every rank; only the head has the API's address."""
     if engine.launcher == "ray":
@@ -124,11 +111,6 @@ def flags(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) ->
             return ()
         return (("vllm", "serve"), *_serve(rank, engine, model, settings))
     return tuple(_serve(rank, engine, model, settings))
-
-
-def open_paths(version: str, environment: Environment, settings: EngineSettings) -> Words:
-    """Paths that the key leaves open, in the releases that were read."""
-    return routes.open_paths(version, environment, settings)
 
 
 def offload_variables(offload: KvOffload) -> Mapping[str, str]:

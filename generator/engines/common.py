@@ -1,0 +1,54 @@
+"""What most engines have in common: no file of settings, and a KV cache in memory alone."""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from generator.engines.draft_settings import DraftSettings
+from generator.engines.offload import Connectors
+from generator.fit.assessment import Fit
+from generator.settings.environment import Environment
+from generator.settings.flags import EngineSettings
+from generator.site import Engine, Model, Rank, Words
+from generator.sitefile.declaration import KvOffload
+
+if TYPE_CHECKING:
+    from generator.engines.stated_offload import StatedOffload
+
+OFFLOAD: Connectors = {}
+
+
+def reads(rank: Rank, model: Model, hub: str) -> Words:
+    """Every rank reads its own share."""
+    return (hub, *model.folders)
+
+
+def open_paths(version: str, environment: Environment, settings: EngineSettings) -> Words:
+    """None are known."""
+    return ()
+
+
+def offload_variables(offload: KvOffload) -> Mapping[str, str]:
+    """None."""
+    return {}
+
+
+def stated_offload(settings: EngineSettings, env: Mapping[str, str]) -> "StatedOffload | None":
+    """None."""
+    return None
+
+
+def options(
+    engine: Engine, model: Model, settings: EngineSettings, memory: Fit | None
+) -> Mapping[str, Any]:
+    """None."""
+    return {}
+
+
+def option_names(version: str) -> Collection[str]:
+    """None."""
+    return ()
+
+
+def draft_settings(version: str, method: str) -> DraftSettings | None:
+    """None."""
+    return None
