@@ -31,36 +31,16 @@ _PATCHED = r"NCCL_(SKIP_TREE_CONNECT|SWITCHLESS_\w+|RING_EDGE_DEVS|RELAY_ENABLE|
 # Read by plugins that NVIDIA's images bring along: HPC-X's network plugin, the inspector.
 _PLUGINS = r"NCCL_(IBEXT_DISABLE|PLUGIN_P2P|(SHARP|UCX|INSPECTOR)_\w+)"
 
-# Names that configurations copy from each other, but that no release has ever read.
-_PYTORCHS = ("NCCL_BLOCKING_WAIT", "NCCL_ASYNC_ERROR_HANDLING", "NCCL_DESYNC_DEBUG")
-NEVER: Mapping[str, str] = {
-    "NCCL_TIMEOUT": "remove it; PyTorch's own timeout is a flag of the engine, "
-    "in vLLM 'distributed-timeout-seconds'",
-    "NCCL_IB_TOS": "write NCCL_IB_TC, the traffic class",
-    "NCCL_TUNER_THRESHOLD": "remove it",
-    "NCCL_MIN_TRAFFIC_PER_CHANNEL": "remove it; NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS "
-    "bound the channels",
-} | {name: f"it is PyTorch's: write TORCH_{name}" for name in _PYTORCHS}
-
-# The one of these that changes nothing: what people mean by it is the engine's business.
+# Read by no release, and it changes nothing: what people mean by it is the engine's business.
 HARMLESS = frozenset({"NCCL_TIMEOUT"})
 
-# Names for the same values.
-SAME: Mapping[str, str] = {
-    "NCCL_IB_TOS": "NCCL_IB_TC",
-    "NCCL_MNNVL": "NCCL_MNNVL_ENABLE",
-    "NCCL_NCCL_ALLOC_P2P_NET_LL_BUFFERS": "NCCL_ALLOC_P2P_NET_LL_BUFFERS",
-} | {name: f"TORCH_{name}" for name in _PYTORCHS}
 
-# The replacements of names that NCCL has dropped.
-REPLACED: Mapping[str, str] = {
-    "NCCL_CHECKS_DISABLE": "NCCL_CHECK_POINTERS",
-    "NCCL_LL_THRESHOLD": "NCCL_PROTO",
-    "NCCL_MNNVL": "NCCL_MNNVL_ENABLE",
-    "NCCL_NCCL_ALLOC_P2P_NET_LL_BUFFERS": "NCCL_ALLOC_P2P_NET_LL_BUFFERS",
-    "NCCL_TREE_THRESHOLD": "NCCL_ALGO",
-    "NCCL_WORK_FIFO_DEPTH": "NCCL_WORK_FIFO_BYTES",
-}
+@record
+class Instead:
+    """What to write in place of a name; `same` is a name that takes the same values."""
+
+    advice: str
+    same: str
 
 
 @record
@@ -154,6 +134,12 @@ def values() -> Mapping[str, AllowedValues]:
         name: AllowedValues(int(least or 0), int(most or 0), tuple(words_.split()), bool(is_list))
         for name, least, most, words_, is_list in rows("nccl-values")
     }
+
+
+@cache
+def instead() -> Mapping[str, Instead]:
+    """Of names that NCCL has dropped, and of those that no release reads but that people copy."""
+    return {name: Instead(advice, same) for name, advice, same in rows("nccl-names")}
 
 
 @cache

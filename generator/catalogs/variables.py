@@ -7,16 +7,9 @@ from generator.resources import words
 RAY = "RAY_"
 
 
-@cache
 def common() -> frozenset[str]:
     """The variables of libraries that any engine may use."""
     return of_file("common-variables.txt")
-
-
-@cache
-def of_ray() -> frozenset[str]:
-    """The variables that Ray is known to read; its core reads more."""
-    return of_file("ray-variables.txt")
 
 
 @cache

@@ -6,47 +6,19 @@ The names are those of `format` in a site file.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from generator.resources import rows
+
 Config = Mapping[str, Any]
 
 # Packed in several ways, or in one that has no name here: only the size counts.
 MIXED = "mixed"
 
-# NVIDIA's names. Source: modelopt/torch/export/quant_utils.py.
-_MODELOPT: Mapping[str, str] = {
-    "NVFP4": "nvfp4",
-    "NVFP4_AWQ": "nvfp4",
-    "W4A16_NVFP4": "nvfp4",
-    "FP8": "fp8",
-    "FP8_PB_WO": "fp8-block128",
-    "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
-    "MIXED_PRECISION": "nvfp4-mixed",
-    "MXFP8": "mxfp8",
-    "W4A16_AWQ": "awq-int4",
+# The formats by what states them and by the name that it gives them.
+_FORMATS: Mapping[tuple[str, str], str] = {
+    (by, name): form for by, name, form in rows("quantizations")
 }
-# Methods with integers of this many bits. Source: vLLM 0.33.0, vllm/model_executor/layers/
-# quantization, and the configurations of AutoRound.
-_INTEGERS: Mapping[tuple[str, int], str] = {
-    ("gptq", 4): "gptq-int4",
-    ("awq", 4): "awq-int4",
-    ("auto-round", 4): "int4-autoround",
-    ("gptq", 8): "int8",
-    ("awq", 8): "int8",
-    ("auto-round", 8): "int8",
-}
-_METHODS: Mapping[str, str] = {"mxfp4": "mxfp4", "mxfp8": "mxfp8", "fbgemm-fp8": "fp8"}
 # Methods whose weights have no single number of bits.
 _OF_MANY_SIZES = ("exl2", "exl3", "bitsandbytes", "hqq", "aqlm", "torchao", "spqr", "vptq", "quark")
-# AMD's Quark and AutoRound name number types.
-_TYPES: Mapping[str, str] = {
-    "fp4": "mxfp4",
-    "mxfp4": "mxfp4",
-    "mx-fp": "mxfp4",
-    "nv-fp": "nvfp4",
-    "nvfp4": "nvfp4",
-    "fp8-e4m3": "fp8",
-    "int8": "int8",
-    "int4": "int4",
-}
 
 
 def packing(config: Config, text: Config, quantized: object) -> tuple[str, str]:
@@ -76,10 +48,10 @@ def _form(quantization: Config) -> str | None:
     if method == "compressed-tensors":
         return _compressed(quantization)
     if method.startswith("modelopt") or algorithm:
-        return _MODELOPT.get(algorithm)
+        return _FORMATS.get(("modelopt", algorithm))
     if method == "fp8":
         return "fp8-block128" if quantization.get("weight_block_size") else "fp8"
-    if form := _METHODS.get(method):
+    if form := _FORMATS.get(("method", method)):
         return form
     if kind := _type_of_numbers(quantization):
         return kind
@@ -88,7 +60,7 @@ def _form(quantization: Config) -> str | None:
     bits = quantization.get("bits", quantization.get("w_bit", 4))
     family = next((each for each in ("gptq", "awq", "auto-round") if method.endswith(each)), "")
     if family and isinstance(bits, int):
-        return _INTEGERS.get((family, bits), MIXED)
+        return _FORMATS.get((family, str(bits)), MIXED)
     return None
 
 
@@ -97,7 +69,7 @@ def _type_of_numbers(quantization: Config) -> str | None:
     whole = quantization.get("global_quant_config")
     weights = whole.get("weight") if isinstance(whole, Mapping) else None
     name = weights.get("dtype") if isinstance(weights, Mapping) else quantization.get("data_type")
-    return _TYPES.get(str(name).lower().replace("_", "-"))
+    return _FORMATS.get(("type", str(name).lower().replace("_", "-")))
 
 
 def _compressed(quantization: Config) -> str | None:

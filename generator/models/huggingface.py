@@ -31,41 +31,16 @@ Value = int | float | str | bool
 # Where models of several parts have the part for text.
 _TEXT = ("text_config", "llm_config", "language_config", "thinker_config")
 
-# The same size under the names of several families; the first that is present is used.
-_SIZES, _EXPERTS, _SHARED, _MAMBA = (
-    {size: names.split() for of, size, names in rows("config-sizes") if of == kind}
-    for kind in ("model", "experts", "shared", "mamba")
-)
+# The names of each size in config.json, by the part of the model and the size; the first that is
+# present is used.
+_NAMES: dict[str, dict[str, list[str]]] = {}
+for _part, _size, _names in rows("config-sizes"):
+    _NAMES.setdefault(_part, {})[_size] = _names.split()
 _LATENT = ("kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
-_LINEAR: Mapping[str, str] = {
-    "linear_key_heads": "linear_num_key_heads",
-    "linear_key_dim": "linear_key_head_dim",
-    "linear_value_heads": "linear_num_value_heads",
-    "linear_value_dim": "linear_value_head_dim",
-}
-# Kimi's linear attention: in a separate object, or as transformers 5 writes it.
-_KDA: Mapping[str, tuple[str, ...]] = {"kda_heads": ("num_heads",), "kda_head_dim": ("head_dim",)}
-_PLAIN_KDA: Mapping[str, str] = {"kda_heads": "linear_num_heads", "kda_head_dim": "linear_head_dim"}
 # Types of a recurrent state by their names in config.json, and the families whose default is the
 # model's own. Source: vLLM, `_mamba_state_dtype`, `kda_state_dtype` (mamba_utils.py).
 _STATES: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 _WIDE_STATES = ("nemotron_h", "qwen3_5", "kimi_linear", "glm5_next")
-_INDEXER: Mapping[str, str] = {
-    "index_head_dim": "index_head_dim",
-    "index_heads": "index_n_heads",
-    "index_kpool": "index_kpool",
-}
-
-_BLOCK_INDEXER: Mapping[str, str] = {
-    "index_head_dim": "sparse_index_dim",
-    "index_heads": "sparse_num_index_heads",
-}
-_POOLED_INDEXER: Mapping[str, str] = {
-    "index_head_dim": "indexer_head_dim",
-    "index_heads": "indexer_n_heads",
-    "index_kpool": "indexer_compress_ratio",
-}
-
 # Families whose query projection is twice as wide, and those whose head reuses the embedding.
 _GATED = ("qwen3_next", "qwen3_5", "qwen4")
 _TIED = ("gemma", "cohere")
@@ -144,7 +119,7 @@ class _Reader:
 
     def sizes(self) -> dict[str, Value]:
         """All sizes by the keys of a site file."""
-        found = {key: self.first(names) for key, names in _SIZES.items()}
+        found = self.named("model")
         layers = pattern_length(self.config) or self._required("layers")
         heads, hidden = self._required("heads"), self._required("hidden_size")
         self.kinds = layer_kinds(self.config, layers)
@@ -190,11 +165,16 @@ class _Reader:
         """A size by the first of its names that is present."""
         return next((size for name in names if (size := self.get(name)) is not None), None)
 
+    def named(self, part: str) -> dict[str, int | None]:
+        """The sizes of a part of the model; None if none of a size's names is present."""
+        return {key: self.first(names) for key, names in _NAMES[part].items()}
+
     def _required(self, key: str) -> int:
         """A size that every model has."""
-        if size := self.first(_SIZES[key]):
+        names = _NAMES["model"][key]
+        if size := self.first(names):
             return size
-        raise NoModelError(f"'{_SIZES[key][0]}' is missing")
+        raise NoModelError(f"'{names[0]}' is missing")
 
     def _default_kv(self, heads: int) -> int:
         """The number of key heads if not given: groups in ChatGLM, a single one in Falcon."""
@@ -218,15 +198,15 @@ class _Reader:
         return bool(self.config.get("attn_output_gate", default))
 
     def _experts(self, layers: int) -> dict[str, Value]:
-        found = {key: self.first(names) for key, names in _EXPERTS.items()}
+        found = self.named("experts")
         switches = ("enable_moe_block", "is_moe")
         if not found["experts"] or any(self.config.get(name) is False for name in switches):
             return {}
         found["expert_intermediate_size"] = found["expert_intermediate_size"] or self.get(
             "intermediate_size"
         )
-        shared = self.first(_SHARED["size"])
-        count = self.first(_SHARED["count"]) or (1 if shared else None)
+        own = self.named("shared")
+        shared, count = own["size"], own["count"] or (1 if own["size"] else None)
         if self.config.get("enable_moe_block") is True:
             # Gemma 4 has a dense part beside the experts of each layer.
             count, shared = 1, self.get("intermediate_size")
@@ -278,7 +258,7 @@ class _Reader:
             own = self.get("v_head_dim")
             return {"value_head_dim": own} if own and own != self.get("head_dim") else {}
         found = {name: self.get(name) for name in _LATENT}
-        found |= {key: self.get(name) for key, name in _INDEXER.items()}
+        found |= self.named("index")
         if types := _entries(self.config, "indexer_types"):
             found["index_layers"] = types.count("full")
         return {key: size for key, size in found.items() if size is not None}
@@ -289,16 +269,15 @@ class _Reader:
             found["attention_layers"] = kinds[FULL]
         if kinds[MAMBA]:
             found["mamba_layers"] = kinds[MAMBA]
-            found |= {key: self.first(names) for key, names in _MAMBA.items()}
+            found |= self.named("mamba")
         if kinds[LINEAR]:
             found["linear_layers"] = kinds[LINEAR]
             inside = self.config.get("linear_attn_config")
             if isinstance(inside, Mapping):
-                own = _Reader(inside)
-                found |= {key: own.first(names) for key, names in _KDA.items()}
+                found |= _Reader(inside).named("kda")
             else:
-                plain = _PLAIN_KDA if self.config.get("linear_num_heads") else _LINEAR
-                found |= {key: self.get(name) for key, name in plain.items()}
+                is_kda = self.config.get("linear_num_heads")
+                found |= self.named("plain_kda" if is_kda else "linear")
         window = self.first(("sliding_window", "sliding_window_size", "attention_chunk_size"))
         if kinds[WINDOW] and window and self.config.get("use_sliding_window") is not False:
             found |= {"sliding_layers": kinds[WINDOW], "sliding_window": window}
@@ -312,14 +291,13 @@ class _Reader:
         """
         inside, found = self.config.get("sparse_attention_config"), dict[str, int | None]()
         if isinstance(inside, Mapping) and inside.get("use_sparse_attention"):
-            own = _Reader(inside)
             layers = [each for each in _entries(inside, "sparse_attention_freq") if each == 1]
-            found = {key: own.get(name) for key, name in _BLOCK_INDEXER.items()}
+            found = _Reader(inside).named("block_index")
             found["index_layers"] = len(layers) or None
         elif self.get("indexer_head_dim"):
-            found = {key: self.get(name) for key, name in _POOLED_INDEXER.items()}
+            found = self.named("pooled_index")
         elif self.get("index_head_dim") and not self._is_latent():
-            found = {key: self.get(name) for key, name in _INDEXER.items()}
+            found = self.named("index")
             sparse = _entries(self.config, "layer_types").count("minimax_m3_sparse")
             found["index_layers"] = sparse or None
         sizes: dict[str, Value] = {key: size for key, size in found.items() if size is not None}

@@ -1,14 +1,15 @@
 """Rules about variables whose prefix is neither NCCL's nor the engine's."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
 
 from generator.catalogs import nccl
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.variables import RAY, common, of_file, of_ray
+from generator.catalogs.variables import RAY, common, of_file
 from generator.diagnostics import Severity, all_nearest, listed, misspelt, renamings
+from generator.resources import rows
 from generator.rules.flags.parser import parsers
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine
@@ -49,37 +50,17 @@ def _of_programs(name: str, engine: DeclaredEngine) -> frozenset[str]:
     """The variables that the engine and its launcher read in addition to the catalog's."""
     file = ENGINE_TRAITS[engine.name].variables_file
     of_engine = of_file(file) if file else frozenset[str]()
-    return of_engine | of_ray() if name.startswith(RAY) or engine.launcher == "ray" else of_engine
+    has_ray = name.startswith(RAY) or engine.launcher == "ray"
+    return of_engine | of_file("ray-variables.txt") if has_ray else of_engine
 
 
 @rule("SG442", Severity.WARNING, suppressed_by="SG429 SG670")
 def value_that_a_library_rejects(engine: DeclaredEngine) -> Iterator[Fault]:
     """The value of a variable has the form that its reader accepts."""
-    for name, (pattern, form, example) in _FORMS.items():
+    for name, pattern, form, example in rows("variable-forms"):
         for variable in engine.environment.of(name):
             value = variable.value
             if value and "$" not in value and not re.fullmatch(pattern, value):
                 yield Fault(
                     f"{name} takes {form}, not '{value}'", variable.path, f"write it like {example}"
                 )
-
-
-_THREADS = (r"\s*[0-9]+\s*(,\s*[0-9]+\s*)*", "numbers of threads", "8")
-_ALLOCATION = (
-    r"\s*[a-z0-9_]+\s*:[^:=]+(,\s*[a-z0-9_]+\s*:[^:=]+)*(:[^=]*)?",
-    "settings as NAME:VALUE, with commas between them",
-    "expandable_segments:True",
-)
-# The form of a variable's value: a pattern, what it is, and an example.
-_FORMS: Mapping[str, tuple[str, str, str]] = {
-    "OMP_NUM_THREADS": _THREADS,
-    "MKL_NUM_THREADS": _THREADS,
-    "OPENBLAS_NUM_THREADS": _THREADS,
-    "PYTORCH_CUDA_ALLOC_CONF": _ALLOCATION,
-    "PYTORCH_ALLOC_CONF": _ALLOCATION,
-    "VLLM_LOGGING_LEVEL": (
-        r"(?i)debug|info|warn|warning|error|critical|fatal|notset",
-        "a level of Python's logging",
-        "INFO",
-    ),
-}

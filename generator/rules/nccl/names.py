@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from generator.catalogs.nccl import (
     HARMLESS,
     LATEST,
-    NEVER,
-    REPLACED,
-    SAME,
     Parameter,
+    instead,
     is_ours,
     is_patched,
     nearest,
@@ -85,8 +83,8 @@ def _unknown(
             continue
         message, near = f"{which} variable {name}", nearest(name)
         proposals = removal(path)
-        if name in NEVER:
-            help_text = NEVER[name]
+        if known := instead().get(name):
+            help_text = known.advice
             proposals = _instead(variable, proposals)
         elif is_patched(name):
             message = f"only patched builds of NCCL read {name}"
@@ -104,16 +102,16 @@ def _unknown(
 
 def _instead(variable: Variable, otherwise: tuple[Proposal, ...]) -> tuple[Proposal, ...]:
     """The proposal to rename the variable, if its replacement takes the same values."""
-    same = SAME.get(variable.name)
-    return renamings(variable.path, [same]) if same else otherwise
+    known = instead().get(variable.name)
+    return renamings(variable.path, [known.same]) if known and known.same else otherwise
 
 
 def _given_up(variable: Variable, last: Release) -> Fault:
-    name, new = variable.name, REPLACED.get(variable.name)
+    name, new = variable.name, instead().get(variable.name)
     return Fault(
         f"NCCL no longer reads {name}" + (f": {_written(last)} was the last" if last else ""),
         variable.path,
-        f"write {new}, which replaced it" if new else "remove it",
+        new.advice if new else "remove it",
         at_key=True,
         proposals=_instead(variable, () if new else removal(variable.path)),
     )
