@@ -1,26 +1,23 @@
 """Speculative decoding: the methods of each engine, by version, and their names."""
 
+from collections.abc import Mapping
+from functools import cache
+
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.engines.traits import Method
+from generator.resources import rows
 
-# Other names for the same method: the engines' own, in any case, with dashes or underscores.
-_ALIASES = {
-    "nextn": "mtp",
-    "standalone": "draft",
-    "draft_model": "draft",
-    "draft_target": "draft",
-    "draft_simple": "draft",
-    "draft_eagle3": "eagle3",
-    "draft_mtp": "mtp",
-    "draft_dflash": "dflash",
-    "draft_dspark": "dspark",
-}
+
+@cache
+def meanings(kind: str) -> Mapping[str, str]:
+    """What the engines' own words mean in a site file, by their kind: methods, or keys."""
+    return {word: meaning for of, word, meaning in rows("draft-words") if of == kind}
 
 
 def canonical(word: str) -> str:
     """A method's name in site files, whichever engine's spelling was used."""
     plain = word.lower().replace("-", "_")
-    return _ALIASES.get(plain, plain)
+    return meanings("methods").get(plain, plain)
 
 
 def method_of(engine: str, word: str) -> Method | None:

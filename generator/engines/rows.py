@@ -112,20 +112,13 @@ def _related(row: Row) -> Row:
             "says": f"'{flag}' needs '{other}'",
             "help": f"write '{other}: {row.get('write', 'true')}' beside it, or remove it",
         }
-    if "excludes" in row:
-        other = row["excludes"]
-        return {
-            "when": {flag: "set", other: "set"},
-            "says": f"'{flag}' can't be combined with '{other}'",
-            "help": "keep one of the two",
-        }
-    if "repeats" in row:
-        other = row["repeats"]
-        return {
-            "when": {flag: "given", other: "given"},
-            "says": f"'{flag}' and '{other}' set the same thing",
-            "help": "keep one of the two",
-        }
+    for word, test, says in (
+        ("excludes", "set", "'{}' can't be combined with '{}'"),
+        ("repeats", "given", "'{}' and '{}' set the same thing"),
+    ):
+        if other := row.get(word):
+            when = {flag: test, other: test}
+            return {"when": when, "says": says.format(flag, other), "help": "keep one of the two"}
     bounds = {word: row[word] for word in _BOUNDS if word in row}
     wanted = " and ".join(
         f"{'at ' * (word in ('least', 'most'))}{word} {bound:g}" for word, bound in bounds.items()
@@ -178,11 +171,8 @@ class _Reader:
         if name in self._facts:
             return self._facts[name](start)
         if head == "env":
-            return (
-                start.environment.given[rest[0]].value
-                if rest[0] in start.environment.given
-                else None
-            )
+            given = start.environment.given.get(rest[0])
+            return given.value if given else None
         if head == "shape":
             return _inner(start.known, rest)
         if name.startswith("speculative.config."):

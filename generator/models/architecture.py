@@ -315,29 +315,18 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
         head_dim=known.head_dim,
         vocab_size=facts.get("vocab_size"),
         tied_embeddings=facts.get("tied_embeddings", False),
-        gated_attention=attention.get("output_gate", False),
         intermediate_size=moe.get("dense_intermediate", facts.get("intermediate_size")),
         attention_layers=attention_layers,
-        sliding_layers=attention.get("sliding_layers", 0),
-        sliding_window=attention.get("sliding_window"),
         cache_elements=None if by_heads else facts.get("kv_elements_per_token"),
         cache_bytes=attention.get("kv_bytes_per_token"),
-        mla=_latent(attention),
-        recurrent=_recurrent(attention),
         indexer=_indexer(attention, attention_layers),
         moe=_experts(moe, known.layers, known.hidden_size, own),
         tables_gb=checkpoint.tables_gb or _tables(facts, checkpoint.format),
-        encoder=attention.get("encoder", False),
-        global_kv_heads=attention.get("global_kv_heads"),
-        global_head_dim=attention.get("global_head_dim"),
-        shared_values=attention.get("shared_values", False),
-        value_dim=attention.get("value_head_dim"),
         compressed=_compressed(known.head_dim, attention),
-        convolution_window=attention.get("convolution_window", 0),
-        unlike=attention.get("not_modelled", ""),
         excess=tuple(
             Excess(*map(each.get, Excess.__match_args__)) for each in facts.get("excess", ())
         ),
+        **_attention(attention),
     )
 
 
@@ -369,29 +358,36 @@ def shape_of(own: Facts) -> Shape:
         head_dim=own.get("head_dim"),
         vocab_size=own.get("vocab_size"),
         tied_embeddings=own.get("tied_embeddings", False),
-        gated_attention=own.get("output_gate", False),
         intermediate_size=own.get("intermediate_size"),
         attention_layers=attention,
-        sliding_layers=own.get("sliding_layers", 0),
-        sliding_window=own.get("sliding_window"),
         cache_elements=own.get("kv_elements_per_token"),
-        mla=_latent(own),
-        recurrent=_recurrent(own),
         indexer=_indexer(own, attention),
         moe=_experts(moe, layers, own.get("hidden_size"), own.get("expert_layers"))
         if own.get("experts")
         else None,
         lacks=tuple(lacking_sizes(own)),
-        global_kv_heads=own.get("global_kv_heads"),
-        global_head_dim=own.get("global_head_dim"),
-        shared_values=own.get("shared_values", False),
-        value_dim=own.get("value_head_dim"),
         compressed=_compressed(own.get("head_dim"), own),
-        convolution_window=own.get("convolution_window", 0),
-        unlike=own.get("not_modelled", ""),
         tables_gb=own.get("tables_gb", 0.0),
-        encoder=own.get("encoder", False),
+        **_attention(own),
     )
+
+
+def _attention(facts: Facts) -> dict[str, Any]:
+    """What the catalog says of the attention in the words of a site file."""
+    return {
+        "gated_attention": facts.get("output_gate", False),
+        "sliding_layers": facts.get("sliding_layers", 0),
+        "sliding_window": facts.get("sliding_window"),
+        "mla": _latent(facts),
+        "recurrent": _recurrent(facts),
+        "encoder": facts.get("encoder", False),
+        "global_kv_heads": facts.get("global_kv_heads"),
+        "global_head_dim": facts.get("global_head_dim"),
+        "shared_values": facts.get("shared_values", False),
+        "value_dim": facts.get("value_head_dim"),
+        "convolution_window": facts.get("convolution_window", 0),
+        "unlike": facts.get("not_modelled", ""),
+    }
 
 
 def _tables(facts: Facts, form: str) -> float:

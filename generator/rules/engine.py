@@ -26,7 +26,7 @@ from generator.engines import ENGINES
 from generator.models.architecture import shape
 from generator.rules import splits
 from generator.rules.images import with_added
-from generator.rules.listening import PortsOfNodes, has_ray_workers, ports_of_engine
+from generator.rules.listening import PortsOfNodes, has_ray_workers, launcher, ports_of_engine
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Settings
 
@@ -173,9 +173,7 @@ def port_of_two_services(
 @rule("SG611", unless="SG602 SG603")
 def unused_port(engine: DeclaredEngine) -> Iterator[Fault]:
     """Every port that the site states is opened by something."""
-    module = ENGINES[engine.name]
-    launcher = engine.launcher or ENGINE_TRAITS[engine.name].launchers[0]
-    known = module.default_ports(launcher, engine.parallel)
+    known = ENGINES[engine.name].default_ports(launcher(engine), engine.parallel)
     names = [name for name in engine.ports if name not in known]
     if names:
         several = "s" if len(names) > 1 else ""
@@ -184,7 +182,7 @@ def unused_port(engine: DeclaredEngine) -> Iterator[Fault]:
             ("engine", "ports", names[0]),
             did_you_mean(names[0], known)
             or (
-                f"remove it: '{launcher}' has {listed(map(repr, known), 'and')}"
+                f"remove it: '{launcher(engine)}' has {listed(map(repr, known), 'and')}"
                 if known
                 else "remove it"
             ),

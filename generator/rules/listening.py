@@ -18,11 +18,10 @@ RAY_WORKERS = range(10002, 20000)
 
 def ports_of_engine(engine: DeclaredEngine, nodes: Sequence[str]) -> PortsOfNodes:
     """The ports that an engine uses on the nodes of its ranks."""
-    module = ENGINES[engine.name]
     api = engine.port or ENGINE_TRAITS[engine.name].api_port
     head, *workers = nodes
     found = {node: dict[str, RequestedPort]() for node in nodes}
-    defaults = module.default_ports(launcher(engine), engine.parallel)
+    defaults = ENGINES[engine.name].default_ports(launcher(engine), engine.parallel)
     for name, number in defaults.items():
         port = RequestedPort(
             engine.ports.get(name, number), ("engine", "ports", name), name in engine.ports

@@ -21,7 +21,7 @@ from functools import cache, partial
 from typing import Any
 
 from generator.diagnostics import Finding, KeyPath, Proposal, Related, Severity, Stage, removal
-from generator.records import record
+from generator.records import record, values
 from generator.resources import rows
 
 
@@ -70,20 +70,7 @@ class Rule:
 
     def finding(self, fault: Fault) -> Finding:
         """The finding for a fault of this rule."""
-        return Finding(
-            self.id,
-            self.severity,
-            fault.message,
-            fault.path,
-            fault.at_key,
-            fault.help,
-            fault.related,
-            proposals=fault.proposals,
-            stage=self.stage,
-            unsafe=fault.unsafe,
-            nodes=fault.nodes,
-            derived_help=fault.derived_help,
-        )
+        return Finding(self.id, self.severity, stage=self.stage, **values(fault))
 
 
 # Sections that each group has for itself.

@@ -5,7 +5,7 @@ from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.engines.traits import Method
-from generator.catalogs.speculation import method_of, methods
+from generator.catalogs.speculation import meanings, method_of, methods
 from generator.diagnostics import (
     KeyPath,
     all_nearest,
@@ -153,8 +153,8 @@ def _setting(
 ) -> Fault | None:
     """The fault of a key, if any, according to one catalog of the engine."""
     path = (*_PATH, "config", key)
-    if key in _OWNED:
-        help_text = f"use the key model.speculative.{_OWNED[key]}"
+    if owner := meanings("keys").get(key):
+        help_text = f"use the key model.speculative.{owner}"
         return Fault(f"'{key}' is set by sparkgen", path, help_text, at_key=True)
     traits = ENGINE_TRAITS[engine.name]
     if traits.drafts_flag:
@@ -174,18 +174,6 @@ def _setting(
     word = value if isinstance(value, bool | str | list | dict) else str(value)
     verdict = value_fault(name, word, found, parser, False)
     return Fault(verdict[1].message, path, verdict[1].help) if verdict else None
-
-
-_OWNED = {
-    "method": "method",
-    "decoding_type": "method",
-    "model": "source",
-    "speculative_model": "source",
-    "speculative_model_dir": "source",
-    "num_speculative_tokens": "tokens",
-    "max_draft_len": "tokens",
-    "num_nextn_predict_layers": "tokens",
-}
 
 
 def setting_flag(engine: str, key: str) -> str:

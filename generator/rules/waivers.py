@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from generator.diagnostics import (
     Finding,
     KeyPath,
+    Proposal,
     Related,
     Severity,
     all_nearest,
@@ -82,22 +83,13 @@ def _matches(rule: str, path: str, finding: Finding) -> bool:
 def _misspelt(waiver: Waiver, path: KeyPath, meant: str) -> Finding:
     """A place with nearly the name of the one at which the rule warns."""
     message = f"{waiver.rule} warns at {meant}, not at {waiver.paths[0]}"
-    proposals = replacements(path, [meant])
-    return Finding(
-        "SG190", Severity.WARNING, message, path, help=f"write '{meant}'", proposals=proposals
-    )
+    return _warning(message, path, f"write '{meant}'", replacements(path, [meant]))
 
 
 def _idle(waiver: Waiver, path: KeyPath) -> Finding:
     """One place of several at which there is nothing to silence."""
-    return Finding(
-        "SG190",
-        Severity.WARNING,
-        f"{waiver.rule} does not warn at {waiver.paths[int(path[-1])]}",
-        path,
-        help="remove it from the list",
-        proposals=removal(path),
-    )
+    message = f"{waiver.rule} does not warn at {waiver.paths[int(path[-1])]}"
+    return _warning(message, path, "remove it from the list", removal(path))
 
 
 def _unused(waiver: Waiver, path: tuple[str, int]) -> Finding:
@@ -108,13 +100,12 @@ def _unused(waiver: Waiver, path: tuple[str, int]) -> Finding:
         message, key = f"{waiver.rule} is an error, which can't be waived", "rule"
     else:
         message, key = f"{waiver.rule} does not warn at {listed(waiver.paths)}", "path"
-    return Finding(
-        "SG190",
-        Severity.WARNING,
-        message,
-        (*path, key),
-        help="remove the waiver",
-        proposals=removal(path),
-        # A mistake elsewhere may be hiding what the waiver was for.
-        unsafe=True,
-    )
+    # A mistake elsewhere may be hiding what the waiver was for.
+    return _warning(message, (*path, key), "remove the waiver", removal(path), unsafe=True)
+
+
+def _warning(
+    message: str, path: KeyPath, way: str, edits: tuple[Proposal, ...], unsafe: bool = False
+) -> Finding:
+    warning = Severity.WARNING
+    return Finding("SG190", warning, message, path, help=way, proposals=edits, unsafe=unsafe)
