@@ -21,9 +21,10 @@ either may be left out; several ranges are parted by commas.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from generator import diagnostics
-from generator.records import record
+from generator.records import record, replace
 
 # Any text, among the words that are accepted besides the type.
 ANY = "*"
@@ -159,16 +160,14 @@ class FlagCatalog:
 
     def nearest(self, name: str) -> str | None:
         """The full name that a misspelled one most likely stands for."""
-        spelled = {option[2:].replace("_", "-"): option[2:] for option in self._long()}
+        long = [option[2:] for option in self._by_option if option.startswith("--")]
+        spelled = {option.replace("_", "-"): option for option in long}
         requested = name.lower().replace("_", "-")
         completed = self.completions(requested)
         if requested not in spelled and len(completed) == 1:
             return completed[0]
         found = requested if requested in spelled else diagnostics.nearest(requested, spelled)
         return spelled[found] if found else None
-
-    def _long(self) -> Iterator[str]:
-        return (option for option in self._by_option if option.startswith("--"))
 
     def _options(self, line: str) -> tuple[str, ...]:
         """All names on a line, including those that turn the flag off."""
@@ -235,24 +234,11 @@ def _variables(lines: Sequence[str], coverage: Coverage) -> Iterator[tuple[str, 
 
 def _flag(line: str, coverage: Coverage) -> Flag:
     names, kind, *rest = line.split("\t")
-    attributes = dict(part.partition("=")[::2] for part in rest)
-
-    def words(attribute: str) -> tuple[str, ...]:
-        return coverage.words(attributes.get(attribute, ""))
-
-    return Flag(
-        names=coverage.words(names),
-        type=kind,
-        off=words("off"),
-        many=attributes.get("many", ""),
-        choices=words("choices"),
-        known=words("known"),
-        also=words("also"),
-        words=words("words"),
-        fields=words("fields"),
-        suffixes="suffixes" in attributes,
-        folded="folded" in attributes,
-        optional="optional" in attributes,
-        variable=attributes.get("variable", ""),
-        deprecated=attributes.get("deprecated"),
-    )
+    flag = Flag(coverage.words(names), kind)
+    given: dict[str, Any] = {}
+    for name, _, text in (part.partition("=") for part in rest):
+        if name in Flag.__match_args__:
+            default = getattr(flag, name)
+            is_list, is_mark = isinstance(default, tuple), isinstance(default, bool)
+            given[name] = coverage.words(text) if is_list else is_mark or text
+    return replace(flag, **given)

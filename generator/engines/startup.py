@@ -129,10 +129,6 @@ class Start(Asked):
             return None
         return self.environment.get(name).strip().lower() in ("1", "true")
 
-    def refuse_variable(self, name: str, message: str, remedy: str) -> Refusal:
-        """A refusal that points at a variable."""
-        return Refusal(message, self.environment.path(name), remedy)
-
     def refuse(self, name: str, message: str, remedy: str, *keys: str) -> Refusal:
         """A refusal that points at a flag, or at a key of its JSON."""
         return Refusal(message, self.settings.path(name, *keys), remedy)

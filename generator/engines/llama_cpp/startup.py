@@ -60,9 +60,8 @@ def _variables_of_numbers(start: Start) -> Refusal | None:
     for name, variable in start.environment.given.items():
         flag, value = flags.get(name), variable.value
         if flag and flag.type in ("int", "float") and not _is_number(value, flag.also):
-            return start.refuse_variable(
-                name, f"{name} must be a number, not '{value}'", "remove it, or write a number"
-            )
+            message = f"{name} must be a number, not '{value}'"
+            return Refusal(message, variable.path, "remove it, or write a number")
     return None
 
 
