@@ -14,27 +14,18 @@ import os
 from pathlib import Path
 
 from generator.bundle.render import render
-from generator.bundle.tree import File, Tree
-from generator.diagnostics import Severity, has_errors
+from generator.bundle.tree import File as File
+from generator.bundle.tree import Tree as Tree
+from generator.diagnostics import Severity as Severity
+from generator.diagnostics import has_errors
 from generator.pipeline import Reading, read_site
 from generator.records import record
-from generator.reports.remarks import Place, Remark, remarks
+from generator.reports.remarks import Place as Place
+from generator.reports.remarks import Remark, remarks
 from generator.reports.text import text
-from generator.site import Site
+from generator.site import Site as Site
 from generator.sitefile.beside import Beside, nothing_beside
 from generator.sitefile.disk import beside, contents
-
-__all__ = [
-    "File",
-    "Finding",
-    "Place",
-    "Severity",
-    "Site",
-    "SiteFile",
-    "Tree",
-    "parse",
-    "read",
-]
 
 Finding = Remark
 

@@ -1,32 +1,17 @@
 """Catalogs: what is publicly known about models, images and engines."""
 
-from generator.catalogs.checkpoints import (
-    COMPUTED,
-    Architecture,
-    Checkpoint,
-    checkpoint,
-    checkpoint_names,
-    named_after,
-    near_checkpoints,
-    siblings,
-)
-from generator.catalogs.draft_models import DraftCache, draft, drafts
-from generator.catalogs.images import Image, image, image_names, tags
-
-__all__ = (
-    "COMPUTED",
-    "Architecture",
-    "Checkpoint",
-    "DraftCache",
-    "Image",
-    "checkpoint",
-    "checkpoint_names",
-    "draft",
-    "drafts",
-    "image",
-    "image_names",
-    "named_after",
-    "near_checkpoints",
-    "siblings",
-    "tags",
-)
+from generator.catalogs.checkpoints import COMPUTED as COMPUTED
+from generator.catalogs.checkpoints import Architecture as Architecture
+from generator.catalogs.checkpoints import Checkpoint as Checkpoint
+from generator.catalogs.checkpoints import checkpoint as checkpoint
+from generator.catalogs.checkpoints import checkpoint_names as checkpoint_names
+from generator.catalogs.checkpoints import named_after as named_after
+from generator.catalogs.checkpoints import near_checkpoints as near_checkpoints
+from generator.catalogs.checkpoints import siblings as siblings
+from generator.catalogs.draft_models import DraftCache as DraftCache
+from generator.catalogs.draft_models import draft as draft
+from generator.catalogs.draft_models import drafts as drafts
+from generator.catalogs.images import Image as Image
+from generator.catalogs.images import image as image
+from generator.catalogs.images import image_names as image_names
+from generator.catalogs.images import tags as tags

@@ -14,17 +14,6 @@ from generator.resources import SCHEMAS, rows
 from generator.rules.advisories import SUBJECTS
 from generator.rules.registry import RULES, documented
 
-__all__ = [
-    "GROUPS",
-    "Explanation",
-    "explain",
-    "explain_advisory",
-    "explanations",
-    "listing",
-    "markdown",
-    "retired",
-]
-
 # By the first digit of a rule's id.
 GROUPS: Mapping[str, str] = {
     "0": "YAML",

@@ -1,53 +1,31 @@
 """The derived site: every decision made and every number computed, so that templates only print."""
 
-from generator.site.container import (
-    ENGINE_ENV,
-    GIVEN_SECRETS,
-    RAW_ENV,
-    SECRETS_ENV,
-    SECRETS_SCRIPT,
-    CarriedFile,
-    Container,
-    Health,
-    ImageBuild,
-    Mount,
-    PlacedFile,
-    Times,
-    Words,
-)
-from generator.site.node import ControlPlane, HostEntry, Link, Member, Node, Rank, Variables
-from generator.site.serving import MODEL_PART, Api, Engine, Model
-from generator.site.site import PORTS_OF_WORKERS, Bandwidth, Part, Site
-from generator.sitefile.declaration import FILES
-
-__all__ = (
-    "ENGINE_ENV",
-    "FILES",
-    "GIVEN_SECRETS",
-    "MODEL_PART",
-    "PORTS_OF_WORKERS",
-    "RAW_ENV",
-    "SECRETS_ENV",
-    "SECRETS_SCRIPT",
-    "Api",
-    "Bandwidth",
-    "CarriedFile",
-    "Container",
-    "ControlPlane",
-    "Engine",
-    "Health",
-    "HostEntry",
-    "ImageBuild",
-    "Link",
-    "Member",
-    "Model",
-    "Mount",
-    "Node",
-    "Part",
-    "PlacedFile",
-    "Rank",
-    "Site",
-    "Times",
-    "Variables",
-    "Words",
-)
+from generator.site.container import ENGINE_ENV as ENGINE_ENV
+from generator.site.container import GIVEN_SECRETS as GIVEN_SECRETS
+from generator.site.container import RAW_ENV as RAW_ENV
+from generator.site.container import SECRETS_ENV as SECRETS_ENV
+from generator.site.container import SECRETS_SCRIPT as SECRETS_SCRIPT
+from generator.site.container import CarriedFile as CarriedFile
+from generator.site.container import Container as Container
+from generator.site.container import Health as Health
+from generator.site.container import ImageBuild as ImageBuild
+from generator.site.container import Mount as Mount
+from generator.site.container import PlacedFile as PlacedFile
+from generator.site.container import Times as Times
+from generator.site.container import Words as Words
+from generator.site.node import ControlPlane as ControlPlane
+from generator.site.node import HostEntry as HostEntry
+from generator.site.node import Link as Link
+from generator.site.node import Member as Member
+from generator.site.node import Node as Node
+from generator.site.node import Rank as Rank
+from generator.site.node import Variables as Variables
+from generator.site.serving import MODEL_PART as MODEL_PART
+from generator.site.serving import Api as Api
+from generator.site.serving import Engine as Engine
+from generator.site.serving import Model as Model
+from generator.site.site import PORTS_OF_WORKERS as PORTS_OF_WORKERS
+from generator.site.site import Bandwidth as Bandwidth
+from generator.site.site import Part as Part
+from generator.site.site import Site as Site
+from generator.sitefile.declaration import FILES as FILES
