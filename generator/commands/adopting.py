@@ -13,7 +13,7 @@ from generator.capture.archive import MAX_ARCHIVE_BYTES
 from generator.capture.archive import read as read_archive
 from generator.commands import completion
 from generator.commands.options import INVALID
-from generator.commands.sites import TEXTUAL, fail
+from generator.commands.sites import TEXTUAL, accessing
 from generator.diagnostics import Severity
 from generator.reports import report
 from generator.reports.remarks import Place, Remark
@@ -79,10 +79,8 @@ def site_name(given: str | None, file: Path | None) -> str:
 def _bytes(path: Path) -> bytes:
     from generator.sitefile.disk import bounded
 
-    try:
+    with accessing(path):
         return bounded(path, MAX_ARCHIVE_BYTES)
-    except OSError as error:
-        fail(f"{path}: {error.strerror}")
 
 
 def _refuse(name: str, error: CaptureError, form: str) -> None:

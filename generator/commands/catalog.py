@@ -1,6 +1,5 @@
 """`sparkgen catalog`."""
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import click
 from generator.catalogs.added import AddedCatalog, CatalogError, described, read
 from generator.commands import completion
 from generator.commands.options import FOLDER, INVALID, QUIET
-from generator.commands.sites import fail
+from generator.commands.sites import accessing, fail
 from generator.sitefile.beside import CATALOGS
 from generator.sitefile.disk import bounded
 
@@ -50,21 +49,17 @@ def command(action: str, files: tuple[Path, ...], sites: Path | None, quiet: boo
 
 def _of(path: Path, make: Callable[[bytes], AddedCatalog]) -> AddedCatalog:
     try:
-        return make(bounded(path, _MAX_BYTES))
-    except OSError as error:
-        fail(f"{path}: {error.strerror}")
+        with accessing(path):
+            return make(bounded(path, _MAX_BYTES))
     except (CatalogError, UnicodeDecodeError) as error:
-        click.echo(f"sparkgen: {path}: {error}", err=True)
-        sys.exit(INVALID)
+        fail(f"{path}: {error}", INVALID)
 
 
 def _written(folder: Path, found: AddedCatalog) -> Path:
     target = folder / found.file_name
-    try:
+    with accessing(target):
         folder.mkdir(exist_ok=True)
         target.write_text(found.text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        fail(f"{error.filename or target}: {error.strerror}")
     return target
 
 

@@ -11,7 +11,7 @@ from generator.answers.ranks import AskedRank, ranks, to_lock
 from generator.bundle.render import render
 from generator.commands import completion
 from generator.commands.options import DATA_FORM, DRIFT, INVALID, SITE
-from generator.commands.sites import TEXTUAL, content, fail, publish, read, refuse, tell
+from generator.commands.sites import TEXTUAL, accessing, content, fail, publish, read, refuse, tell
 from generator.diagnostics import Finding, Severity
 from generator.pipeline import ValidReading
 from generator.records import replace
@@ -48,18 +48,15 @@ def _parsed(path: Path) -> list[Answer]:
     try:
         return parse(content(path).decode(errors="replace"))
     except AnswerError as error:
-        click.echo(f"sparkgen: {path}: {error}", err=True)
-        sys.exit(INVALID)
+        fail(f"{path}: {error}", INVALID)
 
 
 def _keep(site: Path, lock: Lock, known: list[AskedRank]) -> None:
     """Write what was said to the lock."""
     target = site.with_name(site.name.removesuffix(".yaml") + SUFFIX)
-    try:
+    with accessing(target):
         text = replace(lock, answers=to_lock(known)).text()
         target.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        fail(f"{error.filename or target}: {error.strerror}")
 
 
 def _report(

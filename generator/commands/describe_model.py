@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -107,5 +106,4 @@ def _parameters(architecture: Mapping[str, Value]) -> Iterator[str]:
 
 
 def _refuse(path: Path, why: str) -> NoReturn:
-    click.echo(f"sparkgen: {path}: {' '.join(why.split())}", err=True)
-    sys.exit(INVALID)
+    fail(f"{path}: {' '.join(why.split())}", INVALID)

@@ -1,13 +1,11 @@
 """`sparkgen fit`."""
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from generator.answers.findings import unasked
 from generator.answers.ranks import of_lock, weights
@@ -15,7 +13,16 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.columns import columns
 from generator.commands.groups import GROUP, chosen
 from generator.commands.options import DRIFT, INVALID, SITE_OR_STDIN, TABLE_FORM
-from generator.commands.sites import color_of, fail, read, refuse, tell, width_of
+from generator.commands.sites import (
+    accessing,
+    color_of,
+    fail,
+    print_data,
+    read,
+    refuse,
+    tell,
+    width_of,
+)
 from generator.diagnostics import Severity
 from generator.engines import ENGINES
 from generator.fit import together
@@ -83,20 +90,15 @@ _LONGEST_LINE = 2000
 def _beside(log: Path, group: Deployment) -> None:
     """Print a log's figures next to the prediction, and the correction; exits 1 if far apart."""
     fit = group.assess()
-    try:
+    with accessing(log):
         text = log.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        fail(f"{log}: {error.strerror}")
     # What engines log about memory is short; a line of binary data or of a prompt is not theirs.
     text = "\n".join(line for line in text.splitlines() if len(line) <= _LONGEST_LINE)
     seen = measured(engine.logged_memory(text) for engine in ENGINES.values())
     if seen.is_empty:
         needed = ENGINE_TRAITS[group.engine.name].logs_memory
         how = f"; {group.engine.name} prints it with engine.args {{{needed}}}" if needed else ""
-        click.echo(
-            f"sparkgen: {log}: no line of it says what an engine's memory holds{how}", err=True
-        )
-        sys.exit(INVALID)
+        fail(f"{log}: no line of it says what an engine's memory holds{how}", INVALID)
     if fit is None or not fit.nodes:
         click.echo(verdict(fit)[0] if fit else UNKNOWN)
         sys.exit(DRIFT)
@@ -143,10 +145,7 @@ def _publish(
     data = {"site": name} | ({"groups": parts} if found[0].group else parts[0])
     if shared:
         data["together"] = as_data(list(shared))
-    if form == "json":
-        click.echo(json.dumps(data, indent=2))
-    else:
-        click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
+    print_data(data, form)
 
 
 def _data(found: _Assessed) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from generator.commands import completion
 from generator.commands.adopting import INPUTS, found, site_name
 from generator.commands.options import DATA_FORM, INVALID, QUIET
 from generator.commands.recorded import import_recorded
-from generator.commands.sites import fail, publish, tell
+from generator.commands.sites import accessing, fail, publish, tell
 from generator.diagnostics import has_errors, visible
 from generator.sitefile.beside import nothing_beside
 from generator.sitefile.disk import beside
@@ -81,7 +81,10 @@ def command(
     given = found(inputs, form)
     adopted = adopt(given, site_name(name, file), str(file or "mine.yaml"), cables, near)
     if file:
-        _write(file, adopted.text)
+        with accessing(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("x", encoding="utf-8", newline="\n") as stream:
+                stream.write(adopted.text)
     if form == "json":
         rest = _data(adopted, file)
         publish(form, [(adopted.reading, adopted.findings)], rest=rest)
@@ -133,12 +136,3 @@ def _data(adopted: Adoption, file: Path | None) -> dict[str, Any]:
         "losses": losses,
         "items": items,
     }
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-    except OSError as error:
-        fail(f"{error.filename or file}: {error.strerror}")

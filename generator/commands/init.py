@@ -10,7 +10,7 @@ import click
 
 from generator.commands import completion
 from generator.commands.options import DATA_FORM, INVALID, QUIET, STDOUT
-from generator.commands.sites import fail, publish, tell
+from generator.commands.sites import accessing, fail, publish, tell
 from generator.diagnostics import has_errors
 from generator.fabric.topologies import MIXED, PAIRS, SWITCH, TOPOLOGIES
 from generator.fabric.topologies.kind import TopologyKind
@@ -301,11 +301,9 @@ def _schema(file: Path | None) -> str:
 def _write(file: Path, made: Scaffold) -> None:
     """Write the file, and beside it the schema with which editors complete and validate it."""
     schema = file.parent / _SCHEMAS[-1]
-    try:
+    with accessing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8", newline="\n") as stream:
             stream.write(made.text)
         if made.schema == schema.name and not schema.exists():
             schema.write_text(f"{json.dumps(json_schema(), indent=2)}\n", encoding="utf-8")
-    except OSError as error:
-        fail(f"{error.filename or file}: {error.strerror}")

@@ -11,7 +11,7 @@ import click
 from generator.commands import completion
 from generator.commands.adopting import captures_of
 from generator.commands.options import DATA_FORM, DRIFT, QUIET, SITE
-from generator.commands.sites import fail, publish, read, refuse
+from generator.commands.sites import accessing, publish, read, refuse
 from generator.locking.locking import Locking, changes, lock_of, stale
 from generator.pipeline import Reading
 from generator.records import replace
@@ -48,7 +48,8 @@ def command(site: Path, captures: tuple[Path, ...], check: bool, quiet: bool, fo
     if check:
         moved += [*stale(reading.lock or Lock((), ()), _named(reading))]
     if not made.different and not check:
-        _write(target, made.lock.text())
+        with accessing(target):
+            target.write_text(made.lock.text(), encoding="utf-8", newline="\n")
     if form == "json":
         publish(form, [(reading, reading.findings)], rest=_data(target, made, moved, check))
     else:
@@ -114,13 +115,6 @@ def _part_as_written(part: CompletePart, lock: Lock | None) -> CompletePart:
     if known is None or known.pinned != part.engine.image:
         return part
     return replace(part, engine=replace(part.engine, image=image))
-
-
-def _write(target: Path, text: str) -> None:
-    try:
-        target.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        fail(f"{error.filename or target}: {error.strerror}")
 
 
 def _report(target: Path, made: Locking, moved: list[str], quiet: bool, check: bool) -> None:

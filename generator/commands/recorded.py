@@ -11,7 +11,7 @@ from generator.capture import Capture
 from generator.commands.adopting import given_captures
 from generator.commands.bundles import disk
 from generator.commands.live import lines
-from generator.commands.sites import fail, publish, tell
+from generator.commands.sites import accessing, fail, publish, tell
 from generator.diagnostics import visible
 from generator.drift import drift, missing
 from generator.drift.recorded import of_bundle, of_captures
@@ -85,11 +85,9 @@ def _write(file: Path, texts: Mapping[str, str], reading: Reading) -> None:
     for name, path in paths.items():
         if path is None or name not in texts or path.exists():
             continue
-        try:
+        with accessing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(texts[name], encoding="utf-8", newline="\n")
-        except OSError as error:
-            fail(f"{error.filename or path}: {error.strerror}")
 
 
 def _write_own(folder: Path, own: Mapping[str, Source]) -> None:
@@ -97,7 +95,7 @@ def _write_own(folder: Path, own: Mapping[str, Source]) -> None:
     for name, source in own.items():
         for one in source.files:
             path = folder / name / one.path
-            with disk():
+            with accessing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(one.data)
                 path.chmod(0o755 if one.is_executable else 0o644)

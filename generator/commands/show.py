@@ -1,9 +1,7 @@
 """`sparkgen show`."""
 
-import json
 import sys
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import click
 
@@ -11,7 +9,7 @@ from generator.bundle.tree import Tree
 from generator.commands import completion
 from generator.commands.bundles import rendered
 from generator.commands.options import SITE_OR_STDIN, TABLE_FORM
-from generator.commands.sites import read_valid, width_of
+from generator.commands.sites import print_data, read_valid, width_of
 from generator.diagnostics import did_you_mean
 from generator.pipeline import ValidReading
 from generator.site import Site
@@ -45,16 +43,7 @@ def command(site: Path, node: str | None, why: str | None, form: str) -> None:
     if form == "table":
         click.echo(table(derived, node, width_of(sys.stdout)), nl=False)
     else:
-        _data(plain(derived, node), form)
-
-
-def _data(data: dict[str, Any], form: str) -> None:
-    if form == "json":
-        click.echo(json.dumps(data, indent=2))
-        return
-    import yaml
-
-    click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
+        print_data(plain(derived, node), form)
 
 
 def _why(valid: ValidReading, place: str, form: str) -> None:
@@ -70,7 +59,7 @@ def _why(valid: ValidReading, place: str, form: str) -> None:
             raise click.BadParameter(f"{path} has {len(lines)} lines", param_hint="--why")
         lines = [lines[number - 1]]
     if form != "table":
-        _data(text.data(path, lines), form)
+        print_data(text.data(path, lines), form)
     elif number is None:
         click.echo(text.file(lines), nl=False)
     else:

@@ -1,8 +1,10 @@
 """How commands read sites, report findings, and exit if they cannot continue."""
 
+import contextlib
+import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TextIO
@@ -39,10 +41,8 @@ def content(path: Path) -> bytes:
     """The bytes of a site file; exits if it can't be read."""
     if path == STDIN:
         return sys.stdin.buffer.read(MAX_BYTES + 1)
-    try:
+    with accessing(path):
         return contents(path)
-    except OSError as error:
-        fail(f"{path}: {error.strerror}")
 
 
 def read_valid(
@@ -162,10 +162,29 @@ def width_of(stream: TextIO) -> int | None:
     return get_terminal_size().columns
 
 
-def fail(message: str) -> NoReturn:
+@contextlib.contextmanager
+def accessing(path: Path) -> Iterator[None]:
+    """Exit with one line if a file can't be read or written, or a folder above it be made."""
+    try:
+        yield
+    except OSError as error:
+        fail(f"{error.filename or path}: {error.strerror}")
+
+
+def fail(message: str, status: int = ENVIRONMENT) -> NoReturn:
     """Exit with one line: a file or folder can't be used."""
     click.echo(f"sparkgen: {message}", err=True)
-    sys.exit(ENVIRONMENT)
+    sys.exit(status)
+
+
+def print_data(data: Mapping[str, Any], form: str) -> None:
+    """Print plain data as JSON or YAML."""
+    if form == "json":
+        click.echo(json.dumps(data, indent=2))
+        return
+    import yaml
+
+    click.echo(yaml.safe_dump(data, sort_keys=False), nl=False)
 
 
 def _namesake(name: str, first: str, second: str) -> Finding:

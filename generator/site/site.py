@@ -142,15 +142,8 @@ class Site:
 
     def slots_of(self, name: str) -> "tuple[tuple[Part, ...], ...]":
         """The parts that serve on a node, those that take turns together; the active one first."""
-        return self._slots_by_node.get(name, ())
-
-    @cached_property
-    def _slots_by_node(self) -> "Mapping[str, tuple[tuple[Part, ...], ...]]":
-        found: dict[str, tuple[tuple[Part, ...], ...]] = {}
-        for slot in self.slots:
-            for node in slot[0].nodes:
-                found[node.name] = (*found.get(node.name, ()), slot)
-        return found
+        own = {part.slot for part, _ in self.parts_of(name)}
+        return tuple(slot for slot in self.slots if slot[0].slot in own)
 
     @cached_property
     def _places(self) -> "Mapping[str, tuple[tuple[Part, Member], ...]]":

@@ -34,12 +34,7 @@ def site_schema() -> dict[str, Any]:
     """The rules of a whole site file, joined from those of its sections."""
     rules: dict[str, Any] = precompiled.schema("site")
     sections = {section: precompiled.schema(section) for section in SECTIONS}
-    return rules | sections | {GROUPS: _groups(sections)}
-
-
-def _groups(sections: Mapping[str, Any]) -> dict[str, Any]:
-    """The rules of groups, whose models and engines have the same keys as a site's."""
-    return _entries(precompiled.schema(GROUPS), sections)
+    return rules | sections | {GROUPS: _entries(precompiled.schema(GROUPS), sections)}
 
 
 def _entries(rules: Mapping[str, Any], sections: Mapping[str, Any]) -> dict[str, Any]:
