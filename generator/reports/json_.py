@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from generator.diagnostics import Edit, Rewrite, Severity, path_text
+from generator.diagnostics import Edit, Rewrite, Severity, Span, path_text
 from generator.records import values
-from generator.reports.remarks import Place, Remark
+from generator.reports.remarks import Remark
 
 VERSION = 1
 
@@ -39,10 +39,11 @@ def _finding(remark: Remark) -> dict[str, Any]:
         "help": remark.help,
         "file": remark.place.file,
         "path": remark.place.path,
-        **_start(remark.place),
-        **_end(remark.place),
+        **_start(remark.place.span),
+        **_end(remark.place.span),
         "related": [
-            {"text": text, "path": place.path, **_start(place)} for text, place in remark.related
+            {"text": text, "path": place.path, **_start(place.span)}
+            for text, place in remark.related
         ],
         "fixes": [[_edit(edit) for edit in proposal] for proposal in remark.proposals],
     }
@@ -52,23 +53,20 @@ def _edit(edit: Edit) -> dict[str, Any]:
     """An edit: its name, its path or range of text, and its parameters."""
     name = type(edit).__name__.lower()
     if isinstance(edit, Rewrite):
-        span = edit.span
-        start = {"line": span.line + 1, "column": span.column + 1}
-        end = {"endLine": span.end_line + 1, "endColumn": span.end_column + 1}
-        return {"edit": name, **start, **end, "text": edit.text}
+        return {"edit": name, **_start(edit.span), **_end(edit.span), "text": edit.text}
     return {"edit": name, **values(edit), "path": path_text(edit.path)}
 
 
-def _start(place: Place) -> dict[str, int | None]:
-    if place.span is None:
+def _start(span: Span | None) -> dict[str, int | None]:
+    if span is None:
         return {"line": None, "column": None}
-    return {"line": place.span.line + 1, "column": place.span.column + 1}
+    return {"line": span.line + 1, "column": span.column + 1}
 
 
-def _end(place: Place) -> dict[str, int | None]:
-    if place.span is None:
+def _end(span: Span | None) -> dict[str, int | None]:
+    if span is None:
         return {"endLine": None, "endColumn": None}
-    return {"endLine": place.span.end_line + 1, "endColumn": place.span.end_column + 1}
+    return {"endLine": span.end_line + 1, "endColumn": span.end_column + 1}
 
 
 def _summary(found: Iterable[Remark]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Findings in several files as text, each with the line that it is about."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from generator.diagnostics import Finding, Span
 from generator.reports.remarks import Place, Remark
@@ -59,8 +59,3 @@ def shown(line: str) -> str:
         return f"{dashes or ''}{name}{between}{re.sub(r'[^ ]', '*', value)}"
 
     return _ASSIGNMENT.sub(hidden, blanked(line))
-
-
-def files(found: Iterable[Remark]) -> list[str]:
-    """The files that remarks are about."""
-    return sorted({remark.place.file for remark in found})

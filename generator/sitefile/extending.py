@@ -83,7 +83,8 @@ _NO_CHAIN = (
 
 def _no_base(base: Document, words: tuple[str, str]) -> Finding:
     message, help_text = words
-    place = _in_file(base.locate((_KEY,), at_key=True) or Span(0, 0, 0, 0), base.name)
+    span = base.locate((_KEY,), at_key=True) or Span(0, 0, 0, 0)
+    place = replace(span, file=base.name)
     return reading_error("SG013", message, span=place, help=help_text)
 
 
@@ -92,20 +93,18 @@ def _placed(base: Document, finding: Finding) -> Finding:
     span = finding.span or base.locate(finding.path, finding.at_key) or Span(0, 0, 0, 0)
     return replace(
         finding,
-        span=_in_file(span, base.name),
+        span=replace(span, file=base.name),
         proposals=tuple(_edits_of(base, proposal) for proposal in finding.proposals),
     )
 
 
 def _edits_of(base: Document, proposal: Proposal) -> Proposal:
     return tuple(
-        replace(edit, span=_in_file(edit.span, base.name)) if isinstance(edit, Rewrite) else edit
+        replace(edit, span=replace(edit.span, file=base.name))
+        if isinstance(edit, Rewrite)
+        else edit
         for edit in proposal
     )
-
-
-def _in_file(span: Span, name: str) -> Span:
-    return replace(span, file=name)
 
 
 def _data(own: Any, base: Any) -> Any:

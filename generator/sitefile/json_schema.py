@@ -18,6 +18,7 @@ from generator.catalogs.flag_files import catalog, versions
 from generator.diagnostics import listed
 from generator.hardware import PORT_NAMES
 from generator.resources import SCHEMAS
+from generator.sitefile.key_rules import types_of
 from generator.sitefile.renamed import renamed
 from generator.sitefile.sections import ALTERNATIVES, GROUPS, SECTIONS, site_schema
 from generator.sitefile.source import MAX_BYTES, MAX_DEPTH
@@ -205,7 +206,7 @@ def _value(rules: Rules) -> JsonSchema:
         return {"$ref": f"#/$defs/{name}"}
     if section := rules.get("meta", {}).get("same_as"):
         return {"$ref": f"#/properties/{section}"}
-    kinds = _kinds(rules)
+    kinds = types_of(rules)
     types = _types(kinds, rules)
     if word := rules.get("meta", {}).get("word"):
         return {
@@ -230,11 +231,6 @@ def _annotations(meta: Mapping[str, Any]) -> JsonSchema:
         **({"default": meta["default"]} if "default" in meta else {}),
         **({"examples": [meta["example"]]} if "example" in meta else {}),
     }
-
-
-def _kinds(rules: Rules) -> list[str]:
-    kinds = rules["type"]
-    return [kinds] if isinstance(kinds, str) else kinds
 
 
 def _types(kinds: Iterable[str], rules: Rules) -> list[str]:
@@ -362,10 +358,10 @@ def _rows(members: Mapping[str, Rules], path: str = "") -> Iterator[tuple[str, .
     """A row for every key, and for the keys inside it."""
     for key, rules in members.items():
         yield _row(f"`{path}{key}`", rules)
-        if "dict" in _kinds(rules) and "same_as" not in rules["meta"]:
+        if "dict" in types_of(rules) and "same_as" not in rules["meta"]:
             yield from _rows(rules.get("schema", {}), f"{path}{key}.")
             yield from _rows(rules.get("valuesrules", {}).get("schema", {}), f"{path}{key}.*.")
-        entry = rules.get("schema", {}) if "list" in _kinds(rules) else {}
+        entry = rules.get("schema", {}) if "list" in types_of(rules) else {}
         if entry.get("type") == "dict":
             yield from _rows(entry["schema"], f"{path}{key}.")
 
@@ -395,8 +391,7 @@ def _need(rules: Rules) -> str:
     """Whether a key is required, or required unless other keys are present."""
     if not rules.get("required"):
         return ""
-    others = rules.get("excludes", ())
-    others = [others] if isinstance(others, str) else others
+    others = types_of({"type": rules.get("excludes", ())})
     return f"required without {listed(map('`{}`'.format, others))}" if others else "required"
 
 
@@ -414,7 +409,7 @@ def _wanted(rules: Rules) -> str:
         return listed(f"`{choice}`" for choice in rules["allowed"])
     word = rules.get("meta", {}).get("word")
     return listed(
-        [*(_WORDS[kind](rules) for kind in _kinds(rules)), *([f"`{word}`"] if word else [])]
+        [*(_WORDS[kind](rules) for kind in types_of(rules)), *([f"`{word}`"] if word else [])]
     )
 
 

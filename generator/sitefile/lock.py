@@ -159,15 +159,14 @@ def parse(name: str, raw: bytes) -> Lock:
         raise LockError("it is not a lock")
     if data.get("version") != VERSION or set(data) - {"version", *_KEYS}:
         raise LockError("it was written by another version of sparkgen")
-    images = tuple(LockedImage(**entry) for entry in _entries(data, "images", _IMAGE))
-    models = tuple(LockedModel(**entry) for entry in _entries(data, "models", _MODEL))
+    images = tuple(LockedImage(**entry) for entry in _entries(data, "images"))
+    models = tuple(LockedModel(**entry) for entry in _entries(data, "models"))
     if any(bool(image.digest) == bool(image.layers) for image in images):
         raise LockError("an image has a digest, or the checksum of its layers")
     answers = tuple(
-        LockedAnswer(**{"group": "", "image": "", **entry})
-        for entry in _entries(data, "answers", _ANSWER)
+        LockedAnswer(**{"group": "", "image": "", **entry}) for entry in _entries(data, "answers")
     )
-    files = tuple(LockedFile(**entry) for entry in _entries(data, "files", _FILE))
+    files = tuple(LockedFile(**entry) for entry in _entries(data, "files"))
     return Lock(images, models, answers, raw, files)
 
 
@@ -197,10 +196,8 @@ _KEYS = {
 }
 
 
-def _entries(
-    data: Mapping[str, Any], key: str, forms: Mapping[str, str]
-) -> Iterator[dict[str, str]]:
-    entries = data.get(key, [])
+def _entries(data: Mapping[str, Any], key: str) -> Iterator[dict[str, str]]:
+    entries, forms = data.get(key, []), _FORMS[key]
     if not isinstance(entries, list):
         raise LockError(f"'{key}' is not a list")
     for entry in entries:
