@@ -47,8 +47,8 @@ def _under_ray(words: Sequence[Word]) -> Iterator[Container]:
     given = list(takewhile(lambda word: not word.breaks, words))
     if len(given) > 3:
         image, address, role, cache, *options = given
-        mount = (replace_text(cache, t) for t in ("-v", f"{cache.text}:/root/.cache/huggingface"))
-        start = (replace_text(role, text) for text in ("ray", "start", role.text))
+        mount = (replace(cache, text=t) for t in ("-v", f"{cache.text}:/root/.cache/huggingface"))
+        start = (replace(role, text=text) for text in ("ray", "start", role.text))
         found = _container([*options, *mount, image, *start])
         item = Item("address", address.text, (address,), "docker", found.owner)
         yield replace(found, items=(*found.items, item))
@@ -70,7 +70,7 @@ def _container(words: Sequence[Word]) -> Container:
             image = word
             break
         name, equals, value = word.text.lstrip("-").partition("=")
-        argument = replace_text(word, value) if equals else word
+        argument = replace(word, text=value) if equals else word
         if not equals and name not in _SWITCHES:
             argument = next(rest, word)
         flag = word.text.partition("=")[0]
@@ -101,15 +101,10 @@ def _container(words: Sequence[Word]) -> Container:
 def variable(word: Word) -> Iterator[Variable]:
     """The variable that a word NAME=VALUE sets; without a value it is the shell's."""
     if found := _VARIABLE.fullmatch(word.text):
-        yield Variable(found[1], replace_text(word, found[2]))
+        yield Variable(found[1], replace(word, text=found[2]))
 
 
 def passed(word: Word) -> Variable:
     """The variable that a word NAME=VALUE or NAME gives to a container."""
     shell = f"${word.text.lstrip('$')}"
-    return next(variable(word), Variable(word.text, replace_text(word, shell)))
-
-
-def replace_text(word: Word, text: str) -> Word:
-    """A part of a word, with its place."""
-    return replace(word, text=text)
+    return next(variable(word), Variable(word.text, replace(word, text=shell)))

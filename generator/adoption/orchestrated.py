@@ -36,11 +36,7 @@ def is_llama_swap(file: Yaml) -> bool:
 
 def llama_swap(file: Yaml) -> Iterator[Container]:
     """A container, or a command without one, for each model."""
-    known = {
-        name: word.text
-        for name, node in file.pairs(file.get(file.root, "macros"))
-        if (word := file.word(node))
-    }
+    known = {name: word.text for name, word in file.words(file.get(file.root, "macros"))}
     for name, node in file.pairs(file.get(file.root, "models")):
         command = file.get(node, "cmd")
         if isinstance(command, yaml.ScalarNode):

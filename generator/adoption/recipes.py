@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap
 
 import yaml
 
@@ -34,11 +35,7 @@ def is_recipe(file: Yaml) -> bool:
 
 def container(file: Yaml) -> Container:
     """The container that a recipe starts; raises CaptureError for an unknown engine."""
-    defaults = {
-        name: word
-        for name, value in file.pairs(file.get(file.root, "defaults"))
-        if (word := file.word(value))
-    }
+    defaults = dict(file.words(file.get(file.root, "defaults")))
     model = file.word(file.get(file.root, "model"))
     if model:
         defaults.setdefault("model", model)
@@ -50,17 +47,9 @@ def container(file: Yaml) -> Container:
         words = [own for word in file.script(command, {}) for own in _filled(word, defaults)]
     elif known:
         words = list(_words(known, defaults))
-    env = tuple(
-        Variable(name, word)
-        for name, value in file.pairs(file.get(file.root, "env"))
-        if (word := file.word(value))
-    )
-    executor = file.get(file.root, "executor_config")
-    options = {
-        name.replace("restart_policy", "restart"): word
-        for name, value in file.pairs(executor)
-        if (word := file.word(value))
-    }
+    env = tuple(starmap(Variable, file.words(file.get(file.root, "env"))))
+    executor = file.words(file.get(file.root, "executor_config"))
+    options = {name.replace("restart_policy", "restart"): word for name, word in executor}
     image = file.word(file.get(file.root, "container"))
     is_changed = any(getattr(file.get(file.root, key), "value", None) for key in _CHANGES)
     mods = tuple(

@@ -59,6 +59,12 @@ class Yaml:
         span = Span(start.line, start.column, start.line, max(last, start.column + 1))
         return Word(expand(str(node.value), known), self.text.file, span)
 
+    def words(self, node: Any) -> Iterator[tuple[str, Word]]:
+        """The keys and values of a mapping whose values are scalars."""
+        for key, value in self.pairs(node):
+            if word := self.word(value):
+                yield key, word
+
     def place(self, node: yaml.Node) -> Word:
         """The beginning of a node."""
         start = node.start_mark

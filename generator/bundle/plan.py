@@ -110,10 +110,6 @@ def _has_jobs(site: Site, node: Node) -> bool:
     return bool(site.jobs_of(node.name))
 
 
-def _is_cabled_job(job: "Job", node: Node) -> bool:
-    return bool(node.interfaces)
-
-
 def _started_by(launcher: str) -> "Callable[[Job, Node], bool]":
     """The first nodes of the jobs of a launcher."""
     return lambda job, node: job.launcher == launcher and node.is_head
@@ -177,7 +173,7 @@ _OF_EVERY_SITE = (
     Entry("etc/sparkgen/node.env", NOTHING),
     of_engine("etc/sparkgen/node.env", NOTHING, wanted=_is_of_group),
     of_job("etc/sparkgen/job.env"),
-    of_job("etc/sparkgen/job.node.env", wanted=_is_cabled_job),
+    of_job("etc/sparkgen/job.node.env", wanted=_has_fabric),
     Entry("etc/sparkgen/nodes.env", NOTHING, wanted=several, alike=everywhere),
     Entry("etc/sysctl.d/90-sparkgen.conf", SYSCTL, wanted=_has_fabric, alike=_forwarded),
     of_engine("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_has_unit),

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from generator import services
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -196,7 +196,7 @@ def _whole(
     declared: CompleteDeclaration, file: str, groups: Sequence[Part], beside: Mapping[str, Service]
 ) -> Site:
     """A site of groups or without an engine: its machines, with all of their ports."""
-    fabric, topology, identity = declared.fabric, declared.topology, declared.identity
+    fabric, topology = declared.fabric, declared.topology
     hosts = _hosts(declared.nodes, fabric)
     ways = _routes(topology, declared.nodes, fabric)
     configured = _configured(declared.groups)
@@ -229,19 +229,11 @@ def _whole(
             )
         )
     return Site(
-        name=identity.name,
-        file=file,
-        description=identity.description,
-        kind=topology.kind,
-        mtu=fabric.mtu,
-        renderer=topology.renderer,
-        subnets=tuple(fabric.members),
-        cables=fabric.cables,
+        **_described(declared, file),
         uplinks=_uplinks(topology),
         switch_setups=switch_setups(topology, fabric, declared.services),
         nodes=tuple(nodes),
         services=beside,
-        bandwidth=_bandwidth(topology, len(declared.nodes)),
         times=groups[0].times if groups else TIMES,
         test_nccl=groups[0].test_nccl if groups else f"{TEST_NCCL}-1",
         groups=tuple(groups),
@@ -296,16 +288,9 @@ def _part(
 ) -> Part:
     """A site of one engine, or a group in that form; most services belong to the whole site."""
     nodes, model, engine = _group(declared, beside, place)
-    identity, topology, fabric = declared.identity, declared.topology, declared.fabric
+    topology, fabric = declared.topology, declared.fabric
     return Part(
-        name=identity.name,
-        file=file,
-        description=identity.description,
-        kind=topology.kind,
-        mtu=fabric.mtu,
-        renderer=topology.renderer,
-        subnets=tuple(fabric.members),
-        cables=fabric.cables,
+        **_described(declared, file),
         switch_setups=() if place.group else switch_setups(topology, fabric, declared.services),
         uplinks=() if place.group else _uplinks(topology),
         nodes=nodes,
@@ -313,7 +298,6 @@ def _part(
         engine=engine,
         memory=declared.memory,
         services=own,
-        bandwidth=_bandwidth(topology, len(declared.nodes)),
         times=times(declared.engine),
         test_nccl=_test_nccl(declared.engine),
         image_build=image_build(declared.engine, declared.sources),
@@ -325,6 +309,22 @@ def _part(
         alternatives=declared.alternatives,
         is_active=declared.is_active,
     )
+
+
+def _described(declared: CompleteDeclaration, file: str) -> dict[str, Any]:
+    """What a site, and a part of one, has from its declaration."""
+    identity, topology, fabric = declared.identity, declared.topology, declared.fabric
+    return {
+        "name": identity.name,
+        "file": file,
+        "description": identity.description,
+        "kind": topology.kind,
+        "mtu": fabric.mtu,
+        "renderer": topology.renderer,
+        "subnets": tuple(fabric.members),
+        "cables": fabric.cables,
+        "bandwidth": _bandwidth(topology, len(declared.nodes)),
+    }
 
 
 def _uplinks(topology: Topology) -> tuple[Port, ...]:

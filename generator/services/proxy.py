@@ -20,12 +20,6 @@ from generator.site.panel import Panel, panels_of
 from generator.site.service import OpenService, Service, on_its_node
 from generator.sitefile.declaration import Access, DeclaredNode, Settings
 
-# The proxy's own, beside those of the engines.
-OWN_METRICS = "/proxy/metrics"
-
-# The user nginx in the image, who has no rights on the node.
-USER = 101
-
 _RESTART = service_restart("sparkgen-proxy", "the proxy")
 _HERE = on_its_node("proxy")
 
@@ -99,6 +93,11 @@ class Proxy(OpenService):
         OperatorEntry("operator/certificates.sh", 0o755, payload=True, wanted=_has_authority),
     )
 
+    # The user and group of nginx in the image, without rights on the node; the path of what the
+    # proxy counts itself, beside those of the engines.
+    user = 101
+    own_metrics = "/proxy/metrics"
+
     node: str
     image: str
     listen: str
@@ -113,11 +112,6 @@ class Proxy(OpenService):
         return self.url if self.is_for_all else ""
 
     @property
-    def user(self) -> int:
-        """The user and group of nginx in its container."""
-        return USER
-
-    @property
     def own_url(self) -> str:
         """The base URL for its node, where the name of the address may not be known."""
         return f"{self.access.scheme}://{self.listen}:{self.port}"
@@ -127,11 +121,6 @@ class Proxy(OpenService):
         """The names and addresses that a certificate of the site's authority is for."""
         own = (self.access.name, self.listen, self.node, f"{self.node}.local")
         return (*filter(None, own), "localhost", str(LOOPBACK))
-
-    @property
-    def own_metrics(self) -> str:
-        """The path of what it counts itself."""
-        return OWN_METRICS
 
     def routes(self, site: Site) -> tuple[Upstream, ...]:
         """The engines behind it."""
