@@ -13,7 +13,7 @@ from generator.adoption.yaml_file import Yaml
 from generator.records import replace
 from generator.resources import rows
 
-_OPTIONS = {key: option for key, option, *_ in rows("compose-options")}
+_OPTIONS = {key: option for key, option, *_ in rows("container-options") if key != "-"}
 
 
 def is_compose(file: Yaml) -> bool:

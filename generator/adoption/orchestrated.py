@@ -14,18 +14,10 @@ from generator.adoption.found import Container, Variable, Word
 from generator.adoption.items import of_yaml
 from generator.adoption.yaml_file import Yaml
 from generator.records import replace
+from generator.resources import rows
 
-_INSPECTED = {
-    "restart": ("HostConfig", "RestartPolicy", "Name"),
-    "privileged": ("HostConfig", "Privileged"),
-    "network": ("HostConfig", "NetworkMode"),
-    "ipc": ("HostConfig", "IpcMode"),
-    "pid": ("HostConfig", "PidMode"),
-    "user": ("Config", "User"),
-    "shm-size": ("HostConfig", "ShmSize"),
-    "memory": ("HostConfig", "Memory"),
-    "cpuset-cpus": ("HostConfig", "CpusetCpus"),
-    "image-id": ("Image",),
+_PLACES = {
+    option: place.split(".") for _, option, place, _ in rows("container-options") if place != "-"
 }
 
 
@@ -118,7 +110,7 @@ def is_inspected(file: Yaml) -> bool:
 def inspected(file: Yaml) -> Iterator[Container]:
     """The containers that `docker inspect` describes."""
     for node in file.items(file.root):
-        given = {key: file.get(node, *path) for key, path in _INSPECTED.items()}
+        given = {key: file.get(node, *path) for key, path in _PLACES.items()}
         words = [
             word
             for key in ("Entrypoint", "Cmd")

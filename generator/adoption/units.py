@@ -9,16 +9,11 @@ from generator.adoption.items import of_entries
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text
 from generator.records import replace
+from generator.resources import rows
 
 _UNIT = re.compile(r"(?m)^\[(Service|Container)\][ \t]*$")
 # Quadlet's keys, and podman's options for them.
-_OPTIONS = {
-    "Network": "network",
-    "PublishPort": "publish",
-    "ShmSize": "shm-size",
-    "Memory": "memory",
-    "ContainerName": "name",
-}
+_OPTIONS = {key: option for _, option, _, key in rows("container-options") if key != "-"}
 
 
 def is_unit(text: str) -> bool:

@@ -13,6 +13,7 @@ from generator.engines import ENGINES
 from generator.engines.offload import ORIGIN as OFFLOAD_ORIGIN
 from generator.fabric.addressing import FabricInterface
 from generator.origin import Origin
+from generator.resources import rows
 from generator.site import ControlPlane, Engine, Rank, Variables
 from generator.sitefile.declaration import KvOffload, Topology
 from generator.sitefile.text_types import PLAIN_VALUE
@@ -29,31 +30,16 @@ CACHES = {
     "FLASHINFER_WORKSPACE_BASE": "flashinfer",
 }
 
-_CONTROL = ControlPlane.ORIGIN
+# What all but NCCL take the interface of the control plane from.
+_INTERFACE = (
+    *("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "UCX_NET_DEVICES"),
+    "OMPI_MCA_btl_tcp_if_include",
+)
 _CACHED = Origin("", "caches are kept across restarts")
 # For the variables derived here; topologies, services and engines declare those that they add.
 ORIGINS: Mapping[str, Origin] = {
-    "NCCL_NET": Origin("cabling", "fail, rather than silently fall back to sockets"),
-    "NCCL_IB_DISABLE": Origin("cabling", "RDMA is on where there is a fabric"),
-    "NCCL_IB_HCA": Origin(
-        "{cable} topology.rdma_halves", "exactly the RoCE devices of the node's cabled ports"
-    ),
-    "NCCL_SOCKET_IFNAME": _CONTROL,
-    "GLOO_SOCKET_IFNAME": _CONTROL,
-    "TP_SOCKET_IFNAME": _CONTROL,
-    "UCX_NET_DEVICES": _CONTROL,
-    "OMPI_MCA_btl_tcp_if_include": _CONTROL,
-    "MASTER_ADDR": Origin(
-        "topology.control_plane|topology.kind nodes[0].management", "the head's address"
-    ),
-    "HF_HUB_CACHE": Origin(
-        "model.cache|{node}.user|defaults.user|user", "models are read there, caches kept apart"
-    ),
-    "HF_HUB_OFFLINE": Origin("", "nothing is downloaded while it serves"),
-    VARIABLE: Origin(
-        "model.cache|{node}.user|defaults.user|user",
-        "harmony's vocabularies lie beside the models: engines would fetch them at each start",
-    ),
+    **{name: Origin(keys, how) for name, keys, how in rows("variables")},
+    **dict.fromkeys(("NCCL_SOCKET_IFNAME", *_INTERFACE), ControlPlane.ORIGIN),
     **dict.fromkeys(CACHES, _CACHED),
 }
 
@@ -143,13 +129,7 @@ def nccl(
 
 def control_plane(control: ControlPlane, head: IPv4Address) -> dict[str, str]:
     """The same interface for Gloo, PyTorch, UCX and Open MPI; only NCCL has the leading `=`."""
-    return {
-        "GLOO_SOCKET_IFNAME": control.interface,
-        "TP_SOCKET_IFNAME": control.interface,
-        "UCX_NET_DEVICES": control.interface,
-        "OMPI_MCA_btl_tcp_if_include": control.interface,
-        "MASTER_ADDR": str(head),
-    }
+    return {**dict.fromkeys(_INTERFACE, control.interface), "MASTER_ADDR": str(head)}
 
 
 def login_part(groups: Sequence[Variables]) -> dict[str, str]:

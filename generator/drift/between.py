@@ -9,6 +9,7 @@ from generator.diagnostics import listed
 from generator.drift.seen import Seen
 from generator.locking.locking import commit_on, image_on
 from generator.reports.remarks import Place, Remark
+from generator.resources import rows
 from generator.rules.registry import documented
 from generator.site import Part, Site
 from generator.site.complete import DEFAULT_REVISION
@@ -54,19 +55,10 @@ def _versions(capture: Capture) -> Iterator[tuple[str, str]]:
     groups = sorted(capture.texts.get("commands/groups.txt", "").split())
     if groups:
         yield "what the user is a member of", ", ".join(groups)
-    for what, paths, pattern in _VERSIONS:
+    for what, paths, pattern in rows("node-versions"):
         texts = (text for path, text in capture.texts.items() if re.fullmatch(paths, path))
         found = [version for text in texts for version in re.findall(pattern, text)]
         if found and what == "the release of DGX OS":  # each update adds its own
             found = found[-1:]
         if found:
             yield what, ", ".join(sorted(set(found)))
-
-
-# What has it, and how it begins there.
-_VERSIONS = (
-    ("the driver of the GPU", "commands/gpu.txt", r"(?m)^.*, ([0-9][0-9.]+)$"),
-    ("the kernel", "commands/uname.txt", r"^\S+ (\S+)"),
-    ("the release of DGX OS", "commands/dgx-release.txt", r'DGX_OTA_VERSION="?([0-9.]+)'),
-    ("the firmware of the ConnectX-7", "commands/ethtool-en[pP].*", r"firmware-version: (\S+)"),
-)

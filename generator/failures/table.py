@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from math import ceil
 from typing import Any
 
+from generator import resources
 from generator.columns import columns
 from generator.failures.analysis import Availability, Failure, Pair
 from generator.origin import Origin
@@ -11,15 +12,7 @@ from generator.records import record
 
 HEAD = ("WHAT FAILS", "STILL ANSWERS", "SERVES AGAIN", "WHAT TO DO", "VERIFY.PY")
 
-_TO_DO = {
-    "cable": "plug in both ends until they click, or replace it",
-    "half": "reboot the nodes at both ends; if it stays dark, replace the cable",
-    "port": "reboot the node with the cable in, or move the cable to a free port in the site file",
-    "switch": "restore its power, or its configuration",
-    "node": "switch it on: its units start by themselves",
-    "management": "connect its RJ45 port again",
-    "models": "fetch the model again, as when it was set up",
-}
+_TO_DO = {kind: words for kind, words, *_ in resources.rows("faults")}
 _NAMED = 4
 
 

@@ -1,8 +1,9 @@
 """A fit as text: the result, a table of nodes, and a bar for each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from generator import resources
 from generator.columns import columns
 from generator.diagnostics import listed
 from generator.fit.assessment import LEAST_GIB, Fit, NodeMemory
@@ -28,26 +29,7 @@ _LAST = "System"
 FIGURES: Row = ("STATE", "HEADROOM", "LONGEST CONTEXT", "MOST SEQUENCES", "DECODE")
 _COMPARED: Row = ("", "NODES", "TENSOR", "PIPELINE", "DATA", "KV CACHE", *FIGURES)
 
-_NEWER = (
-    f"in {NEWER_VISIBLE_GIB[128]} GiB, which newer releases of DGX OS show, it fits: write what "
-    "MemTotal says as 'visible_gib' of each node"
-)
-_MAY = (
-    "published starts had from {less:.1f} GiB less to {doubt:.1f} GiB more for the KV cache than "
-    "computed: start it and pass its log to 'sparkgen fit --measured'"
-)
-_OWN = (
-    "the reserve of {reserve:.1f} GiB is that of a release, and this build may need another: "
-    "start it and pass its log to 'sparkgen fit --measured'"
-)
-_EXCESS = (
-    "the reserve has {excess:.1f} GiB more than computed, as others' starts of this model did: "
-    "compare yours with 'sparkgen fit --measured'"
-)
-_PHRASES: Mapping[str, str] = {
-    "fits newer": "fits newer releases of DGX OS alone",
-    "fits shorter": "fits requests of up to {tokens} tokens alone",
-}
+_SAID = {name: text for name, text, *_ in resources.rows("verdicts")}
 UNKNOWN = (
     "unknown, for want of model.architecture, which 'sparkgen describe-model config.json' prints, "
     "or of model.like"
@@ -110,7 +92,7 @@ def verdict(fit: Fit) -> list[str]:
         missing = fit.missing or ("how the layers are split",)
         return [f"unknown, for want of {listed(missing, 'and')}"]
     worst = fit.worst
-    phrase = "tight" if fit.tight else _PHRASES.get(fit.state, fit.state)
+    phrase = "tight" if fit.tight else _SAID.get(fit.state, fit.state)
     phrase = phrase.format(tokens=fit.one_context)
     lines = [f"{phrase}: {_beside(fit)} of {fit.context} tokens"]
     if fit.crowded:
@@ -120,14 +102,14 @@ def verdict(fit: Fit) -> list[str]:
             f"needs {LEAST_GIB:.0f}"
         ]
     if fit.state == "fits newer":
-        lines.append(_NEWER)
+        lines.append(_SAID["newer"].format(visible=NEWER_VISIBLE_GIB[128]))
     if fit.state == "can't tell":
-        phrase = _OWN if fit.is_own_build else _MAY
+        phrase = _SAID["own" if fit.is_own_build else "may"]
         figures = {"less": worst.less_gib, "doubt": worst.doubt_gib, "reserve": worst.reserve_gib}
         lines.append(phrase.format(**figures))
     replica = " a replica" if fit.parallel.data > 1 else ""
     if fit.excess_gib:
-        lines.append(_EXCESS.format(excess=fit.excess_gib))
+        lines.append(_SAID["excess"].format(excess=fit.excess_gib))
     if fit.state == "fits":
         most = fit.most_sequences or 0
         requested = f" of {fit.sequences} requested" if most < fit.sequences else ""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from generator.records import replace
+from generator.resources import SCHEMAS
 from generator.site import Part, Site
 from generator.site.panel import Panel, panels_of
 
@@ -37,25 +38,9 @@ def _of_group(query: str, group: str) -> str:
 
 def dashboard(site: Site) -> str:
     """Panels of the engine's metrics, the nodes and the fabric; Grafana asks for the source."""
-    content = {
-        "title": site.name,
-        "uid": f"sparkgen-{site.name}"[:40],
-        "tags": ["sparkgen"],
-        "schemaVersion": 39,
-        "refresh": "30s",
-        "time": {"from": "now-3h", "to": "now"},
-        "templating": {
-            "list": [
-                {
-                    "name": "source",
-                    "label": "Prometheus",
-                    "type": "datasource",
-                    "query": "prometheus",
-                }
-            ]
-        },
-        "panels": [_panel(index, panel) for index, panel in enumerate(panels(site))],
-    }
+    content = json.loads((SCHEMAS / "dashboard.json").read_text(encoding="utf-8"))
+    content |= {"title": site.name, "uid": f"sparkgen-{site.name}"[:40]}
+    content["panels"] = [_panel(index, panel) for index, panel in enumerate(panels(site))]
     return json.dumps(content, indent=2) + "\n"
 
 

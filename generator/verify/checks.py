@@ -15,6 +15,7 @@ from subprocess import CompletedProcess
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from generator.resources import words
 from generator.verify.bundle import BundleFolder
 from generator.verify.programs import Missing, compose, found, run
 
@@ -30,16 +31,6 @@ BASE_UNITS = {
     "shutdown.target": "[Unit]\n",
     "sysinit.target": "[Unit]\n",
 }
-_MACHINE_PROGRAMS = (
-    "docker",
-    "install",
-    "mkdir",
-    "nvidia-modprobe",
-    "nvidia-smi",
-    "python3",
-    "sh",
-    "timeout",
-)
 _UNITS = "etc/systemd/system"
 # Without it sshd does not even read its configuration.
 _PRIVILEGE_SEPARATION = Path("/run/sshd")
@@ -143,7 +134,7 @@ def on_a_machine(tree: Path) -> None:
     for name, text in BASE_UNITS.items():
         (base / name).write_text(text)
     programs.mkdir()
-    for name in _MACHINE_PROGRAMS:
+    for name in words("machine-programs.txt"):
         (programs / name).touch(0o755)
     (tree / "usr/sbin").mkdir()
     for name in ("dcb", "iptables"):
