@@ -38,7 +38,6 @@ from generator.failures.analysis import analysis
 from generator.failures.table import rows
 from generator.site import CarriedFile, Node, Part, Site
 from generator.site.entry import Entry, OperatorEntry
-from generator.site.switch_setup import SwitchSetup
 
 if TYPE_CHECKING:
     from generator.site.job import Job
@@ -70,7 +69,7 @@ def render(
     ]
     files += [_operator_file(entry, site) for entry in operator_entries(site)]
     files += [
-        File(setup.path, printed(switch_template(setup), **_switch(site, setup)), 0o644, NOTHING)
+        File(setup.path, printed(switch_template(setup), site=site, switch=setup), 0o644, NOTHING)
         for setup in site.switch_setups
     ]
     files += (file for part in site.parts for file in _image(site, part))
@@ -133,7 +132,7 @@ def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
         return path, _values(site, path)
     setup = next((setup for setup in site.switch_setups if setup.path == path), None)
     if setup:
-        return switch_template(setup), _switch(site, setup)
+        return switch_template(setup), {"site": site, "switch": setup}
     name, _, rest = path.partition("/")
     node = next((node for node in site.nodes if node.name == name), None)
     if node is None:
@@ -192,10 +191,6 @@ _ACCESS: Mapping[str, tuple[Callable[[Site], Any], ...]] = {
     "operator/site.env": (images, fetched, forwards),
     "operator/ssh_config": (logins,),
 }
-
-
-def _switch(site: Site, setup: SwitchSetup) -> dict[str, Any]:
-    return {"site": site, "switch": setup}
 
 
 def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from generator.catalogs import Checkpoint
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.vocabularies import HARMONY, HARMONY_PARSER
 from generator.derive.environment import is_raw
@@ -25,6 +24,7 @@ def model_of(
 ) -> Model:
     """The model under the name by which the engine downloads and serves it, its `source`."""
     checkpoint = known_checkpoint(declared)
+    parser = checkpoint.architecture.reasoning_parser if checkpoint else None
     architecture = declared.architecture or {}
     return Model(
         source=source,
@@ -43,12 +43,8 @@ def model_of(
         kv_cache_gib=declared.kv_cache_gib,
         kv_offload=declared.kv_offload,
         handed_on=handed_on.values(engine, declared),
-        vocabularies=HARMONY if not declared.file and _uses_harmony(checkpoint) else (),
+        vocabularies=HARMONY if not declared.file and parser == HARMONY_PARSER else (),
     )
-
-
-def _uses_harmony(checkpoint: Checkpoint | None) -> bool:
-    return checkpoint is not None and checkpoint.architecture.reasoning_parser == HARMONY_PARSER
 
 
 def engine_of(

@@ -7,7 +7,7 @@ from generator.activation import service_restart
 from generator.origin import Origin
 from generator.records import record
 from generator.services import GATEWAY
-from generator.site import Node, Site, Words
+from generator.site import Node, Site
 from generator.site.entry import Entry
 from generator.site.service import OpenService, Page, Service, on_its_node
 from generator.sitefile.declaration import Access, DeclaredNode, Settings
@@ -32,21 +32,16 @@ class WebUi(OpenService):
         Entry("opt/sparkgen/web-ui.yaml", _RESTART, wanted=_HERE),
     )
 
+    # The secrets that it has: its key as a client of the gateway, and the administrator's account,
+    # which it creates at its first start.
+    own_key = "WEB_UI_API_KEY"
+    account = ("WEBUI_ADMIN_EMAIL", "WEBUI_ADMIN_PASSWORD")
+
     node: str
     image: str
     listen: str
     port: int
     access: Access = Access()
-
-    @property
-    def own_key(self) -> str:
-        """The name of the secret that is its key as a client of the gateway."""
-        return "WEB_UI_API_KEY"
-
-    @property
-    def account(self) -> Words:
-        """The secrets of the administrator's account, which it creates at its first start."""
-        return ("WEBUI_ADMIN_EMAIL", "WEBUI_ADMIN_PASSWORD")
 
     @classmethod
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:

@@ -1,6 +1,7 @@
 """Nodes in a ring: each has a cable to the next one, and the last one to the first."""
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from generator.fabric.topologies.kind import Pair, TopologyKind
 from generator.sitefile.declaration import Plane
@@ -28,7 +29,7 @@ class Ring(TopologyKind):
 
     def pairs(self, names: Sequence[str]) -> Sequence[Pair]:
         """Each node and the next one."""
-        return tuple(zip(names, [*names[1:], names[0]], strict=True))
+        return tuple(pairwise([*names, names[0]]))
 
     def missing(self, names: Sequence[str], joined: Collection[Pair]) -> Sequence[Pair]:
         """The pairs of ends that connect open chains, one to the next, in the order of the names.
@@ -36,7 +37,7 @@ class Ring(TopologyKind):
         Empty if the cables already form a ring.
         """
         chains = _chains(names, joined)
-        ends = [(chain[-1], following[0]) for chain, following in _each_and_next(chains)]
+        ends = [(chain[-1], after[0]) for chain, after in pairwise([*chains, *chains[:1]])]
         usual = self.pairs(names)
         turned = [(b, a) if (b, a) in usual else (a, b) for a, b in ends]
         return tuple(sorted(turned, key=lambda pair: names.index(pair[0])))
@@ -97,12 +98,6 @@ def _walk(start: str, names: Sequence[str], joined: Collection[Pair]) -> tuple[s
 def _neighbors(name: str, names: Sequence[str], joined: Collection[Pair]) -> list[str]:
     found = {other for pair in joined if name in pair for other in pair if other != name}
     return sorted(found, key=names.index)
-
-
-def _each_and_next(
-    chains: Sequence[tuple[str, ...]],
-) -> Sequence[tuple[tuple[str, ...], tuple[str, ...]]]:
-    return list(zip(chains, [*chains[1:], *chains[:1]], strict=True))
 
 
 KIND: TopologyKind = Ring()
