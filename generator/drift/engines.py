@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -195,11 +196,18 @@ def _service(
 _AGAIN = "install the bundle and restart its unit"
 
 
+def _by_flag(arguments: Sequence[str]) -> list[str]:
+    """Arguments with their flags in alphabetical order, and those of one flag in their own."""
+    starts = [n for n, word in enumerate(arguments) if not n or word.startswith("-")]
+    flags = [arguments[a:b] for a, b in pairwise([*starts, len(arguments)])]
+    return [word for flag in sorted(flags, key=lambda flag: flag[0]) for word in flag]
+
+
 def _words(
     seen: Seen, name: str, wanted: Sequence[str], container: Container, advice: str
 ) -> Iterator[Remark]:
     """The running command; what the capture removed matches any word."""
-    there = [word.text for word in container.words]
+    wanted, there = _by_flag(wanted), _by_flag([word.text for word in container.words])
     pairs = list(zip(wanted, there, strict=False))
     if len(wanted) == len(there) and all(REMOVED in has or has == want for want, has in pairs):
         if there != wanted:

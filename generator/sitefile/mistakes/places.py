@@ -371,7 +371,7 @@ def beside_groups(faults: Faults) -> Found:
     groups, own = faults.data.get(GROUPS), [key for key in SERVED if key in faults.data]
     if not own or not isinstance(groups, list) or not all(isinstance(g, dict) for g in groups):
         return
-    numbers = [n for n, group in enumerate(groups) if not {*own, "like"} & set(group)]
+    numbers = [n for n, group in enumerate(groups) if not {*own, "same_as"} & set(group)]
     lacking = [(GROUPS, n, key) for n in numbers for key in own]
     if lacking:
         edits: Proposal = tuple(Remove((key,)) for key in own)
