@@ -269,8 +269,7 @@ def _fit(
     fits = state == "fits"
     speeds = _speeds(found, wanted, model, engine, whole)
     most = min(rank.sequences(wanted.context) for rank in ranks)
-    bound = known.max_context_yarn or known.max_context or wanted.context
-    bound = max(bound, wanted.context)
+    bound = max(known.max_context_yarn or known.max_context or 0, wanted.context)
     return Fit(
         state=state,
         tight=fits and any(map(_is_tight, memory)),
@@ -395,11 +394,9 @@ class _Rank:
         self.processes = formulas.PROCESS_BYTES if traits.shares_free else 0
         self.pool = wanted.pool
         self.tokens = math.inf if wanted.most_tokens is None else wanted.most_tokens
-        cached = self.demand.cache
         # States are not limited. Each sequence is rounded up to bytes.
-        self.most = self.running + self.tokens * (
-            (cached.holds_tokens and cached.token) or math.inf
-        )
+        each = (self.demand.cache.holds_tokens and self.demand.cache.token) or math.inf
+        self.most = self.running + self.tokens * each
         self.moved = min(self._beside(more, "moved", 0.0), self.demand.weights)
         self.room = self._room()
         self.pinned = self._beside(more, "pinned", self.room)
@@ -433,9 +430,8 @@ class _Rank:
     def _left(self, spared: float = 0.0) -> float:
         """What remains of the engine's share after everything but the sequences' KV cache."""
         demand = self.demand
-        inside = demand.reserve_inside
-        if self.outside:
-            inside = demand.cache.fixed + demand.correction
+        fixed = demand.cache.fixed + demand.correction
+        inside = fixed if self.outside else demand.reserve_inside
         return self.share - (demand.weights - self.moved) - demand.draft - inside + spared
 
     def _room(self, spared: float = 0.0) -> float:
@@ -443,10 +439,8 @@ class _Rank:
 
     def _taken(self, spared: float = 0.0) -> float:
         demand = self.demand
-        held = (
-            demand.weights + demand.draft + demand.reserve + self.processes + self.pinned - spared
-        )
-        return held + max(0.0, self._room(spared))
+        held = demand.weights + demand.draft + demand.reserve + self.processes + self.pinned
+        return held - spared + max(0.0, self._room(spared))
 
     def _beside(self, more: Sequence[Beside], taken: str, room: float) -> float:
         return sum(each.bytes(self.index == 0, room) for each in more if each.taken == taken)

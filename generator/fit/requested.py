@@ -103,7 +103,8 @@ def needed(model: DeclaredModel, engine: DeclaredEngine) -> int:
 def step(engine: DeclaredEngine) -> int:
     """The most tokens of one step."""
     traits = ENGINE_TRAITS[engine.name]
-    return _whole(engine.settings, traits.step_flag) or traits.batch(engine.version).tokens
+    batch = traits.batch(engine.version)
+    return _whole(engine.settings, traits.step_flag) or batch.counted_tokens or batch.tokens
 
 
 def requested(
@@ -112,7 +113,8 @@ def requested(
     """What a site requests; `longest` is the model's own context, which is the default."""
     traits, settings = ENGINE_TRAITS[engine.name], engine.settings
     drafted = (model.speculative.tokens or 0) if model.speculative else 0
-    running = model.max_sequences or traits.batch(engine.version).sequences
+    batch = traits.batch(engine.version)
+    running = model.max_sequences or batch.counted_sequences or batch.sequences
     paging, version = traits.paging, release(engine.version)
     graphs = _graphs(engine, running, drafted) if paging else None
     return Requested(
@@ -158,8 +160,7 @@ def context_ranks(engine: DeclaredEngine) -> int:
 
 def _state_bytes(settings: EngineSettings) -> int | None:
     """The bytes of a state's element that vLLM and SGLang are configured with."""
-    dtype = settings.word("mamba-ssm-cache-dtype") or settings.word("mamba-ssm-dtype")
-    return _STATES.get(dtype)
+    return _STATES.get(settings.word("mamba-ssm-cache-dtype") or settings.word("mamba-ssm-dtype"))
 
 
 def _division(model: DeclaredModel, engine: DeclaredEngine, drafted: int) -> Division | None:

@@ -17,11 +17,16 @@ Task = Literal["chat", "embedding", "rerank"]
 
 @record
 class BatchDefaults:
-    """From a release on: the maximum number of tokens per step, and of sequences at once."""
+    """From a release on: the maximum number of tokens per step, and of sequences at once.
+
+    Estimates of memory count the `counted` ones, if given.
+    """
 
     since: Release
     tokens: int
     sequences: int
+    counted_tokens: int | None = None
+    counted_sequences: int | None = None
 
 
 @record
