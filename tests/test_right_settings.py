@@ -92,6 +92,24 @@ engine:
   args:
     hf-overrides: {rope_parameters: {rope_type: yarn, factor: 4}}
 """,
+    "states for the sequences that vLLM runs by default on a Spark": """\
+version: 1
+name: lab
+nodes:
+  - name: spark1
+    management: {address: 10.0.0.11/24}
+topology:
+  kind: single
+model:
+  name: qwen3.6-35b-a3b-fp8
+  context_length: 8192
+engine:
+  name: vllm
+  version: 0.31.0
+  image: vllm/vllm-openai:v0.31.0
+  memory_utilization: 0.4
+  args: {trust-remote-code: true}
+""",
     "lists that are not indented, and spaces at the end of a line": """\
 version: 1
 name: lab  \n\
