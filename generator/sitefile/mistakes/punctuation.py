@@ -201,6 +201,13 @@ def brackets(lines: list[str], number: int) -> Iterator[Slip]:
     (opened,) = left
     mark = line[opened]
     closing = _OPENING[mark]
+    if line.endswith(")") and "(" not in line:
+        # It may belong to a text, too.
+        place = stretch(number, len(line) - 1, len(line))
+        help_text = f"write '{closing}' in place of ')'"
+        edits = (Rewrite(place, closing),)
+        yield Slip(place, f"a '{mark}' is closed by ')'", help_text, edits, unsafe=True)
+        return
     ends = [place.start() for place in re.finditer(r",|[\]}]|$", line) if place.start() > opened]
     for column in reversed(ends):
         yield Slip(
