@@ -217,6 +217,7 @@ _KEYS = {
     "port": ("engine", "port"),
     "max-num-seqs": ("model", "max_sequences"),
     "kv-cache-dtype": ("model", "kv_cache_dtype"),
+    "served-model-name": ("model", "served_name"),
 }
 
 
