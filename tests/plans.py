@@ -87,6 +87,7 @@ def faults(found: Plan) -> Iterator[str]:
             left = [*steps[:one], steps[other], *steps[one + 1 : other], steps[one]]
             if not is_refused(found.change, [*left, *steps[other + 1 :]]):
                 yield f"swapped: {steps[one][0].title} and {steps[other][0].title}"
+    yield from _shared_addresses(found)
     told = {outage.name for outage in found.outcome.outages} | {*found.outcome.lost}
     called = dict(successors(found.change))
     for name in {name for step in found.outcome.steps for name in step.down}:
@@ -98,6 +99,14 @@ def faults(found: Plan) -> Iterator[str]:
         active = [e for e in found.change.after.engines if e.is_active and name in e.names]
         if active and urls and not answers:
             yield f"{name} is told to be at {urls}, where nothing answers"
+
+
+def _shared_addresses(found: Plan) -> Iterator[str]:
+    for moment in found.moments:
+        nodes = moment.after.nodes.values()
+        held = [node.address for node in nodes if node.installed and node.address]
+        if len({*held}) < len(held):
+            yield f"two nodes have one address: {moment.action.title}: {moment.action.node}"
 
 
 # Of these, on the same node, the second one never comes first.
@@ -438,6 +447,15 @@ def address(data: Data, rng: random.Random) -> None:
     rng.choice(data["nodes"])["management"] = {"address": f"10.0.0.{rng.randint(60, 200)}/24"}
 
 
+def addresses(data: Data, rng: random.Random) -> None:
+    """Nodes take each other's management addresses, the last its own back or one that was free."""
+    chosen = rng.sample(data["nodes"], min(len(data["nodes"]), rng.choice((2, 2, 3, 4))))
+    found = [node["management"] for node in chosen]
+    free = {"address": f"10.0.0.{rng.randint(201, 250)}/24"}
+    for node, new in zip(chosen, [*found[1:], rng.choice((found[0], free))], strict=True):
+        node["management"] = new
+
+
 def login(data: Data, rng: random.Random) -> None:
     """People log in under another name."""
     data["user"] = rng.choice(("ops", "nvidia", "lab"))
@@ -545,7 +563,7 @@ def fabric(data: Data, rng: random.Random) -> None:
 
 EDITS: Sequence[Edit] = (
     *(service, gateway, node_name, address, login, title, group_gone, group_added, group_split),
-    *(head, trade, engine, name, secret, turn, fabric),
+    *(addresses, head, trade, engine, name, secret, turn, fabric),
 )
 
 

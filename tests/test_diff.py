@@ -94,6 +94,35 @@ def test_management_address_of_one_node(
 
 
 @against
+def test_management_addresses_are_exchanged(
+    words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    """No address is ever on two nodes: one of them has another one meanwhile."""
+    text = site_text().replace("10.0.0.2/16", "10.0.0.X/16").replace("10.0.0.1/16", "10.0.0.2/16")
+    site.write_text(text.replace("10.0.0.X/16", "10.0.0.1/16"))
+    by_hand = [step for step in order(data(sparkgen, tmp_path, *words)) if "by hand" in step]
+    assert by_hand == [
+        "change the management address to a free one by hand: spark2",
+        "change the management address to 10.0.0.2 by hand: spark1",
+        "change the management address to 10.0.0.1 by hand: spark2",
+    ]
+
+
+@against
+def test_management_address_of_a_node_that_moves_on(
+    words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command
+) -> None:
+    """A node gets the address of another one once that has left it."""
+    text = site_text().replace("10.0.0.2/16", "10.0.0.99/16")
+    site.write_text(text.replace("10.0.0.1/16", "10.0.0.2/16"))
+    by_hand = [step for step in order(data(sparkgen, tmp_path, *words)) if "by hand" in step]
+    assert by_hand == [
+        "change the management address to 10.0.0.99 by hand: spark2",
+        "change the management address to 10.0.0.2 by hand: spark1",
+    ]
+
+
+@against
 def test_model(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command) -> None:
     site.write_text(site_text(model="gpt-oss-20b"))
     found = data(sparkgen, tmp_path, *words)

@@ -103,7 +103,8 @@ def make_login(node: str, user: str) -> Action:
 def change_address(node: str, address: str) -> Action:
     """Give a node another address on the management network, which sparkgen never configures."""
     title = f"change the management address to {address} by hand"
-    needs = (must.is_on(node), must.are_free_of(lambda now: now.address, node))
+    is_unused = must.are_free_of(lambda now: now.address, node)
+    needs = (must.is_on(node), is_unused, must.is_free(address, node))
 
     def then(now: Cluster) -> Cluster:
         old = f"://{now.nodes[node].address}:"

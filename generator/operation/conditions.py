@@ -95,6 +95,14 @@ def are_free_of(now: Cluster, address: Callable[[Node], str], name: str) -> str:
 
 
 @condition
+def is_free(now: Cluster, address: str, name: str) -> str:
+    """No other node with a bundle is reached at an address."""
+    others = (n for n, node in now.nodes.items() if node.address == address and node.installed)
+    holder = next((each for each in others if address and each != name), "")
+    return f"{holder} still has {address}" if holder else ""
+
+
+@condition
 def has(now: Cluster, name: str, need: Need) -> str:
     """Something was brought to a node."""
     return "" if need in now.nodes[name].has else f"{name} lacks {need.kind} {need.name}"

@@ -80,6 +80,20 @@ class Change:
         )
 
     @cached_property
+    def exchanged(self) -> list[str]:
+        """The last node of each circle of nodes that get each other's addresses."""
+        holders = {folder.address: name for name, folder in self.before.folders.items()}
+        next_of = {n: holders.get(f.address, "") for n, f in self.after.folders.items()}
+        circles = dict[frozenset[str], str]()
+        for name in self.before.folders:
+            circle = [name]
+            while (following := next_of.get(circle[-1], "")) and following not in circle:
+                circle.append(following)
+            if len(circle) > 1 and following == name:
+                circles[frozenset(circle)] = name
+        return [*circles.values()]
+
+    @cached_property
     def start_order(self) -> list[str]:
         """The nodes of the new bundle, the head last."""
         names = [*self.after.folders]
@@ -233,6 +247,8 @@ def _by_hand(change: Change) -> Iterator[Action]:
         if name not in change.before.folders:
             own = frozenset(need for need in folder.needs if change.comes_by_itself(need))
             yield do.prepare(name, folder, own)
+    for name in change.exchanged:
+        yield do.change_address(name, "a free one")
     for name, was in change.before.folders.items():
         if new := change.after.folders.get(name):
             if new.user not in ("", was.user):
