@@ -73,3 +73,15 @@ def test_what_is_missing_is_told_until_the_site_is_valid(seed: int) -> None:
         follow(site, errors[0])
     assert reading.site
     assert render(reading.site, "0" * 64)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_model_without_an_engine_gets_one_on_all_nodes(count: int) -> None:
+    names = [f"spark{n}" for n in range(1, count + 1)]
+    ends = [[f"{name}:p0", f"switch:{number}"] for number, name in enumerate(names)]
+    site: dict[str, Any] = {"version": 1, "name": "lab", "model": SERVED["model"]}
+    site["nodes"] = [{"name": name} for name in names]
+    site |= {"cabling": [{"endpoints": each} for each in ends]} if count > 1 else {}
+    read = read_site("site.yaml", yaml.safe_dump(site, sort_keys=False).encode())
+    follow(site, next(f for f in read.findings if f.severity is Severity.ERROR))
+    assert read_site("site.yaml", yaml.safe_dump(site, sort_keys=False).encode()).site

@@ -70,7 +70,7 @@ def finding_of(fault: Fault, faults: Faults) -> Finding:
     if fault.kind == "required":
         return _missing_key(path, data)
     if fault.kind == "dependencies":
-        return _missing_other(fault.beside, str(path[-1]))
+        return _missing_other(fault.beside, str(path[-1]), data)
     if fault.kind == "excludes":
         return _excluded(fault, value_at(data, path[:-1]))
     made = _BY_RULE.get(fault.kind, _form_fault)(fault, path)
@@ -229,9 +229,13 @@ def _move(path: KeyPath, home: str, fault: Fault) -> tuple[Proposal, ...]:
     return ((Remove(path), Add(place, value)),)
 
 
-def _missing_other(path: KeyPath, other: str) -> Finding:
+def _missing_other(path: KeyPath, other: str, data: Any) -> Finding:
     """The finding of a model without an engine, or the reverse."""
-    key, example = path[-1], flow_text(smallest_value(rules_at((other,))))
+    key, value = path[-1], smallest_value(rules_at((other,)))
+    nodes = value_at(data, (*path[:-1], "nodes"))
+    if other == "engine" and isinstance(nodes, list) and len(nodes) > 1:
+        value = {**value, "parallel": {"pipeline": len(nodes)}}
+    example = flow_text(value)
     return reading_error(
         "SG102",
         f"'{key}' needs the key '{other}', which is missing",
