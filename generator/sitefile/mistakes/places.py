@@ -478,6 +478,8 @@ def _named(fault: Fault, name: str) -> Finding:
     message = f"unknown key '{key}', and '{name}' is missing"
     if fault.kind != "unknown":
         message = f"'{key}' is written, and '{name}' is missing"
+    if fault.value == name:
+        return _finding("SG101", message, f"did you mean '{name}: {key}'?", fault.path)
     proposals = () if is_open else renamings(fault.path, [name])
     return _finding("SG101", message, f"did you mean '{name}'?", fault.path, proposals=proposals)
 
