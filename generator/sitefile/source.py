@@ -31,6 +31,8 @@ from generator.sitefile.renamed import earlier_name
 MAX_BYTES = 512 << 10
 MAX_DEPTH = 40
 MAX_VALUES = 500_000
+# With its aliases, a file has no more values than this for each of its bytes, and as many more.
+MAX_VALUES_PER_BYTE, MORE_VALUES = 4, 20_000
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset({"true", "True", "TRUE"})
@@ -196,7 +198,7 @@ class NodeLoader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)
 
 def read(name: str, raw: bytes) -> Document:
     """Read the bytes of a site file; its findings have everything that is wrong with them."""
-    text, root, builder = "", None, _Builder()
+    text, root, builder = "", None, _Builder(len(raw))
     try:
         text = _lines(raw)
         _reject_diff(text)
@@ -392,14 +394,15 @@ def _tab_at(text: str, span: Span | None) -> bool:
 class _Builder:
     """Turns nodes into plain data, and collects what YAML allows but a site file doesn't."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
         self.findings: list[Finding] = []
         self._values = 0
+        self._most = min(MAX_VALUES, MORE_VALUES + MAX_VALUES_PER_BYTE * size)
         self._open: set[int] = set()
 
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
         self._values += 1
-        if self._values > MAX_VALUES:
+        if self._values > self._most:
             raise _UnreadableError(
                 "SG007", "aliases make the file too long", path=path[:3], help=_TOO_MUCH
             )

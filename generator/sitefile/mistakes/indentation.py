@@ -164,7 +164,14 @@ def _widths(lines: list[str], number: int) -> Iterator[Slip]:
                 "the line is indented differently from those around it",
                 f"{help_text}{_where(known.get(wide), number)}",
                 (Rewrite(stretch(number, 0, own), " " * wide),),
+                unsafe=_is_no_text(lines, above, line),
             )
+
+
+def _is_no_text(lines: list[str], above: int | None, line: str) -> bool:
+    """Whether a number or a truth value would become the text of a block."""
+    is_block = above is not None and re.search(r"[:-] [|>][-+]?$", lines[above].rstrip())
+    return bool(is_block and re.fullmatch(r"true|false|null|[-+]?[0-9.]+", line.strip()))
 
 
 def _column(line: str) -> int:
