@@ -1240,7 +1240,7 @@ FAULTS = (
     ),
     Fault(
         "files",
-        "/etc/nccl.conf differs",
+        "/etc/nccl.conf differs, and turns RDMA off with NCCL_IB_DISABLE=1",
         f"sudo /{BUNDLE}/install.sh --check",
         writes("etc/nccl.conf", "NCCL_IB_DISABLE=1\n"),
     ),

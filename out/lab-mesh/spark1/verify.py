@@ -565,7 +565,10 @@ class BundleChecks(Machine):
             return "can't be read by all users"
         if not os.access(found, os.R_OK):
             return None
-        return "differs" if wanted and self.digest(found) != self.digest(own) else ""
+        is_same = not wanted or self.digest(found) == self.digest(own)
+        if not is_same and "NCCL_IB_DISABLE=1" in found.read_text(errors="replace").split():
+            return "differs, and turns RDMA off with NCCL_IB_DISABLE=1"
+        return "" if is_same else "differs"
 
     def _rights(self) -> Case:
         files = [Path(file) for file in self.files()]
