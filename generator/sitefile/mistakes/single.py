@@ -66,7 +66,11 @@ def finding_of(fault: Fault, faults: Faults) -> Finding:
     """The finding of a fault of the schema."""
     data, path = faults.typed, fault.path
     if fault.kind == "unknown":
-        return _unknown_key(fault, path, value_at(data, path[:-1]) or data)
+        unknown = _unknown_key(fault, path, value_at(data, path[:-1]) or data)
+        if not _may_be_of_a_service(str(path[-1]), fault.value, data):
+            return unknown
+        other = ", or under its service" * unknown.help.startswith("write it under")
+        return replace(unknown, help=unknown.help + other, unsafe=True)
     if fault.kind == "required":
         return _missing_key(path, data)
     if fault.kind == "dependencies":
@@ -81,6 +85,14 @@ def finding_of(fault: Fault, faults: Faults) -> Finding:
         others = {str(value_at(node, _ADDRESS)).partition("/")[2] for node in data["nodes"]}
         made = replace(made, unsafe=others - {""} != {made.help.split("'")[1].partition("/")[2]})
     return made if made.at_key else in_plain_characters(made, fault.value)
+
+
+def _may_be_of_a_service(key: str, value: Any, data: Any) -> bool:
+    """Whether a service of the site lacks a key and would take its value, too."""
+    services = value_at(data, ("services",))
+    settings = services.items() if isinstance(services, dict) else ()
+    lacking = [name for name, own in settings if isinstance(own, dict) and key not in own]
+    return any(takes(("services", name, key), value) for name in lacking)
 
 
 def guesses(fault: Fault, finding: Finding, faults: Faults) -> Iterator[Proposal]:
