@@ -72,9 +72,7 @@ RIGHT = [
 ]
 
 
-# Whole sites, by what once caused a false finding.
-SITES = {
-    "a context that YaRN makes": """\
+SINGLE = """\
 version: 1
 name: lab
 nodes:
@@ -82,6 +80,11 @@ nodes:
     management: {address: 10.0.0.11/24}
 topology:
   kind: single
+"""
+# Whole sites, by what once caused a false finding.
+SITES = {
+    "a context that YaRN makes": f"""\
+{SINGLE}\
 model:
   name: qwen2.5-72b-instruct-awq
   context_length: 65536
@@ -90,16 +93,10 @@ engine:
   version: 0.33.0
   image: vllm/vllm-openai:v0.33.0
   args:
-    hf-overrides: {rope_parameters: {rope_type: yarn, factor: 4}}
+    hf-overrides: {{rope_parameters: {{rope_type: yarn, factor: 4}}}}
 """,
-    "states for the sequences that vLLM runs by default on a Spark": """\
-version: 1
-name: lab
-nodes:
-  - name: spark1
-    management: {address: 10.0.0.11/24}
-topology:
-  kind: single
+    "states for the sequences that vLLM runs by default on a Spark": f"""\
+{SINGLE}\
 model:
   name: qwen3.6-35b-a3b-fp8
   context_length: 8192
@@ -108,7 +105,7 @@ engine:
   version: 0.31.0
   image: vllm/vllm-openai:v0.31.0
   memory_utilization: 0.4
-  args: {trust-remote-code: true}
+  args: {{trust-remote-code: true}}
 """,
     "lists that are not indented, and spaces at the end of a line": """\
 version: 1

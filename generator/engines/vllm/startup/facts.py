@@ -53,8 +53,17 @@ def _is_uncompiled(start: Start) -> bool:
     return start.word("optimization-level") == "0" or mode in _UNCOMPILED
 
 
-def _step(start: Start) -> int:
-    return start.count("max-num-batched-tokens", start.batch.tokens)
+def _step(start: Start) -> int | None:
+    """The tokens of a step, as requested or by default; None if the context decides, unknown.
+
+    Source: vLLM 0.19.0 to 0.33.0, `_set_default_max_num_seqs_and_batched_tokens_args`.
+    """
+    tokens = start.batch.tokens * (2 if start.word("performance-mode") == "throughput" else 1)
+    if start.value("enable-chunked-prefill") is False:
+        known = start.known.max_context if start.known else None
+        context = start.model.context_length or known
+        tokens = max(tokens, context) if context else 0
+    return start.count("max-num-batched-tokens", tokens) or None
 
 
 def _drafted(start: Start, more: int) -> int | None:
