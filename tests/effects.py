@@ -73,6 +73,8 @@ echo '== ufw'; ufw show added; ufw status verbose; cat /etc/default/ufw; ls /etc
 echo '== users'; getent passwd; getent group
 echo '== units'; systemctl list-unit-files --no-legend --no-pager
 systemctl list-units --all --plain --no-legend --no-pager '*.service' '*.timer' | tr --squeeze ' '
+# A link's own address has a route once no other node is found to have it, a second or two later.
+while ip -6 address show tentative | grep -q inet6; do sleep 0.1; done
 echo '== links'; ip -o link | sed -E 's/ (state|qdisc|mode) .*//; s/^[0-9]+: //'
 ip -4 -o address | sed -E 's/^[0-9]*: //; s/ *valid_lft.*//'
 ip route show table all; ip rule

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from generator.catalogs.speculation import method_of
 from generator.engines.arguments import arguments, draft_flags
-from generator.engines.common import OFFLOAD as OFFLOAD
-from generator.engines.common import draft_settings as draft_settings
-from generator.engines.common import offload_variables as offload_variables
-from generator.engines.common import open_paths as open_paths
-from generator.engines.common import option_names as option_names
-from generator.engines.common import options as options
-from generator.engines.common import stated_offload as stated_offload
+from generator.engines.defaults import OFFLOAD as OFFLOAD
+from generator.engines.defaults import draft_settings as draft_settings
+from generator.engines.defaults import offload_variables as offload_variables
+from generator.engines.defaults import open_paths as open_paths
+from generator.engines.defaults import option_names as option_names
+from generator.engines.defaults import options as options
+from generator.engines.defaults import stated_offload as stated_offload
 from generator.settings.flags import EngineSettings
 from generator.site import MODEL_PART, Engine, Model, Rank, Words
 from generator.sitefile.declaration import Parallel, Speculative

@@ -12,11 +12,11 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.speculation import method_of
 from generator.engines import handed_on
 from generator.engines.arguments import arguments, draft_flags
-from generator.engines.common import draft_settings as draft_settings
-from generator.engines.common import open_paths as open_paths
-from generator.engines.common import option_names as option_names
-from generator.engines.common import options as options
-from generator.engines.common import reads as reads
+from generator.engines.defaults import draft_settings as draft_settings
+from generator.engines.defaults import open_paths as open_paths
+from generator.engines.defaults import option_names as option_names
+from generator.engines.defaults import options as options
+from generator.engines.defaults import reads as reads
 from generator.engines.offload import Connectors, OffloadTraits
 from generator.settings.flags import EngineSettings
 from generator.site import Engine, Model, Rank, Words

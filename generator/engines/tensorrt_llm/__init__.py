@@ -15,11 +15,11 @@ from generator.catalogs.speculation import method_of
 from generator.catalogs.versions import version
 from generator.engines import handed_on
 from generator.engines.arguments import arguments
-from generator.engines.common import OFFLOAD as OFFLOAD
-from generator.engines.common import offload_variables as offload_variables
-from generator.engines.common import open_paths as open_paths
-from generator.engines.common import reads as reads
-from generator.engines.common import stated_offload as stated_offload
+from generator.engines.defaults import OFFLOAD as OFFLOAD
+from generator.engines.defaults import offload_variables as offload_variables
+from generator.engines.defaults import open_paths as open_paths
+from generator.engines.defaults import reads as reads
+from generator.engines.defaults import stated_offload as stated_offload
 from generator.engines.draft_settings import DraftSettings
 from generator.fit.assessment import Fit
 from generator.settings.flags import EngineSettings

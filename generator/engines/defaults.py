@@ -1,4 +1,4 @@
-"""What most engines have in common: no file of settings, and a KV cache in memory alone."""
+"""What an engine does unless its module says otherwise: no file of settings, KV cache in memory."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
