@@ -17,11 +17,10 @@ from waiting import PATIENCE
 # Sends each request on a connection of its own; prints what comes back until that is closed.
 _SEND = """\
 import base64, json, socket, sys
-host, port = sys.argv[1:]
+host, port, seconds = sys.argv[1:]
 answers = []
 for request in json.load(sys.stdin):
-    with socket.create_connection((host, int(port)), 10) as connection:
-        connection.settimeout(10)
+    with socket.create_connection((host, int(port)), float(seconds)) as connection:
         text = b""
         try:
             connection.sendall(base64.b64decode(request))
@@ -193,7 +192,7 @@ def answers(gateway: Node, requests: dict[str, bytes]) -> dict[str, bytes]:
             request = request.replace(word, value)
         sent.append(base64.b64encode(request).decode())
     host, _, port = PROXY.url.removeprefix("http://").partition(":")
-    argv = [*entering(gateway.holder), "python3", "-c", _SEND, host, port]
+    argv = [*entering(gateway.holder), "python3", "-c", _SEND, host, port, str(PATIENCE // 2)]
     done = subprocess.run(
         argv, input=json.dumps(sent), capture_output=True, text=True, timeout=PATIENCE
     )
