@@ -174,8 +174,9 @@ def _tokens(figure: Printed) -> float | None:
 
 
 def _cache(figure: Printed) -> float | None:
-    one = _one(figure, figure.data["tokens"])
-    return one * figure.data.get("sequences", 1) if one else None
+    one, held = _one(figure, figure.data["tokens"]), _held(figure.start)
+    kept = 1 - held.shares[-1] if held and figure.data.get("states") == "apart" else 1
+    return one * kept * figure.data.get("sequences", 1) if one else None
 
 
 def _graphs(figure: Printed) -> float | None:

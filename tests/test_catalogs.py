@@ -264,13 +264,11 @@ def test_copy_is_found_by_the_name_of_its_model(name: str) -> None:
     assert alike is None or found(alike).architecture.name == name
 
 
-# Advised methods whose drafts have files of their own that nobody published the size of.
-WITHOUT_DRAFTS = {("qwen3.8-27b", "dflash")}
 # Methods whose layers are in the model's own files.
 IN_THE_MODEL = {"mtp", "dspark"}
 
 
-def test_each_advised_method_has_a_draft_or_is_a_known_gap() -> None:
+def test_each_advised_method_has_a_draft() -> None:
     known = {(draft.of, draft.method) for draft in catalogs.drafts()}
     advised = {
         (name, method)
@@ -278,7 +276,7 @@ def test_each_advised_method_has_a_draft_or_is_a_known_gap() -> None:
         for own in architecture.advised.values()
         for method in own.get("speculative", ())
     }
-    assert {each for each in advised - known if each[1] not in IN_THE_MODEL} == WITHOUT_DRAFTS
+    assert not {each for each in advised - known if each[1] not in IN_THE_MODEL}
 
 
 def test_every_file_of_schemas_says_what_it_holds() -> None:
