@@ -1,9 +1,12 @@
 """Schemas and templates that a wheel contains in compiled form, to make every start faster.
 
-A checkout has none of it: what a developer edits is read as it is.
+A checkout has none of it: what a developer edits is read as it is, and what was made of it is kept
+beside Python's compiled modules.
 """
 
+import contextlib
 import json
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,4 +61,16 @@ def _schemas() -> dict[str, Any]:
 
 @cache
 def _parsed(name: str) -> Any:
-    return yaml.load((SCHEMAS / f"{name}.yaml").read_bytes(), Loader=yaml.CSafeLoader)
+    """The content of a file, from a copy as JSON if that was made of the same bytes."""
+    source = (SCHEMAS / f"{name}.yaml").read_bytes()
+    if sys.dont_write_bytecode:
+        return yaml.load(source, Loader=yaml.CSafeLoader)
+    copy = PACKAGE / "__pycache__" / f"schema-{name.replace('/', '-')}.json"
+    with contextlib.suppress(OSError, ValueError):
+        made, _, made_of = copy.read_bytes().partition(b"\n")
+        if made_of == source:
+            return json.loads(made)
+    content = yaml.load(source, Loader=yaml.CSafeLoader)
+    with contextlib.suppress(OSError):
+        copy.write_bytes(json.dumps(content).encode() + b"\n" + source)
+    return content
