@@ -60,18 +60,15 @@ def addition_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
     own = ENGINE_TRAITS[engine.name]
     for index, added in enumerate(engine.derived.adds if engine.derived else ()):
         path = ("engine", "image", "adds", index)
-        if _OF_ENGINES[added] != engine.name:
-            title = ENGINE_TRAITS[_OF_ENGINES[added]].title
-            yield Fault(f"'{added}' is for {title}", path, "remove it")
+        if added != own.addition:
+            other = next(one for one in ENGINE_TRAITS.values() if one.addition == added)
+            yield Fault(f"'{added}' is for {other.title}", path, "remove it")
         elif own.commits is not None and own.commit(engine.version) is None:
             yield Fault(
                 f"the commit of {own.title} {engine.version} is not known",
                 path,
                 "write the number of a build as 'engine.version', as 10776 for b10776",
             )
-
-
-_OF_ENGINES = {traits.addition: name for name, traits in ENGINE_TRAITS.items() if traits.addition}
 
 
 def with_added(engine: DeclaredEngine) -> tuple[str, Proposal]:
