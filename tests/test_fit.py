@@ -31,7 +31,7 @@ from valid_sites import EXAMPLES
 from generator import catalogs
 from generator.catalogs import Checkpoint
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.engines import ENGINES
+from generator.engines import logged_memory
 from generator.fit import automatic, calibration, formulas
 from generator.fit.alternatives import Deployment, alternatives, holds
 from generator.fit.assessment import TIGHT, Fit, assess
@@ -1026,7 +1026,7 @@ TENSORRT_LOG = """
     ],
 )
 def test_logs_are_read(log: str, found: Measured) -> None:
-    seen = measured(engine.logged_memory(log) for engine in ENGINES.values())
+    seen = measured(logged_memory(log))
     for name in Measured.__match_args__:
         assert getattr(seen, name) == pytest.approx(getattr(found, name), abs=0.005), name
 

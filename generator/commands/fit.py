@@ -24,7 +24,7 @@ from generator.commands.sites import (
     width_of,
 )
 from generator.diagnostics import Severity
-from generator.engines import ENGINES
+from generator.engines import logged_memory
 from generator.fit import together
 from generator.fit.alternatives import Alternative, Deployment, alternatives
 from generator.fit.assessment import Fit
@@ -94,7 +94,7 @@ def _beside(log: Path, group: Deployment) -> None:
         text = log.read_text(encoding="utf-8", errors="replace")
     # What engines log about memory is short; a line of binary data or of a prompt is not theirs.
     text = "\n".join(line for line in text.splitlines() if len(line) <= _LONGEST_LINE)
-    seen = measured(engine.logged_memory(text) for engine in ENGINES.values())
+    seen = measured(logged_memory(text))
     if seen.is_empty:
         needed = ENGINE_TRAITS[group.engine.name].logs_memory
         how = f"; {group.engine.name} prints it with engine.args {{{needed}}}" if needed else ""

@@ -3,7 +3,7 @@
 A module is found by the engine's name in a site file.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -70,9 +70,6 @@ class EngineModule(Protocol):
     def option_names(self, version: str) -> Collection[str]:
         """The names that the file has for settings; empty if the engine reads no such file."""
 
-    def logged_memory(self, log: str) -> "Logged":
-        """What lines of the engine in a log say about its memory."""
-
     def draft_settings(self, version: str, method: str) -> DraftSettings | None:
         """What the file accepts for speculative decoding; None if it is not set there."""
 
@@ -86,6 +83,13 @@ def conditions(engine: str) -> tuple[Condition, ...]:
     """What an engine rejects or fails on at startup; imported only when needed."""
     startup: Any = import_module(f"{__name__}.{module_name(engine)}.startup")
     return cast(tuple[Condition, ...], startup.CONDITIONS)
+
+
+def logged_memory(log: str) -> Iterator["Logged"]:
+    """What a log's lines of each engine say about its memory; imported only to read a log."""
+    for engine in names():
+        module: Any = import_module(f"{__name__}.{module_name(engine)}.memory_log")
+        yield module.logged(log)
 
 
 ENGINES: Mapping[str, EngineModule] = OnDemand(names, _module)

@@ -25,7 +25,6 @@ from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
     from generator.engines import EngineModule, llama_cpp
-    from generator.fit.measured import Logged
 
     # The module is imported by name, so its type is checked here.
     _: EngineModule = llama_cpp
@@ -99,13 +98,6 @@ def flags(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) ->
         return tuple(_serve(rank, engine, model, settings))
     link = rank.links[rank.index - 1]
     return (("--cache",), ("--host", str(link.worker)), ("--port", str(engine.ports["rpc"])))
-
-
-def logged_memory(log: str) -> "Logged":
-    """What it logs at startup; imported only to read a log."""
-    from generator.engines.llama_cpp.memory_log import logged
-
-    return logged(log)
 
 
 def _serve(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> Iterator[Words]:

@@ -27,7 +27,6 @@ from generator.sitefile.defaults import default
 if TYPE_CHECKING:
     from generator.engines import EngineModule, sglang
     from generator.engines.stated_offload import StatedOffload
-    from generator.fit.measured import Logged
 
     # The module is imported by name, so its type is checked here.
     _: EngineModule = sglang
@@ -108,13 +107,6 @@ def stated_offload(settings: EngineSettings, env: Mapping[str, str]) -> "StatedO
     from generator.engines.sglang.offload import stated
 
     return stated(settings, env)
-
-
-def logged_memory(log: str) -> "Logged":
-    """What it logs at startup; imported only to read a log."""
-    from generator.engines.sglang.memory_log import logged
-
-    return logged(log)
 
 
 def _serve(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> Iterator[Words]:

@@ -29,7 +29,6 @@ from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
     from generator.engines import EngineModule, tensorrt_llm
-    from generator.fit.measured import Logged
 
     # The module is imported by name, so its type is checked here.
     _: EngineModule = tensorrt_llm
@@ -142,13 +141,6 @@ def option_names(version: str) -> Collection[str]:
     from generator.engines.tensorrt_llm.startup.keys import keys
 
     return keys(version).keys()
-
-
-def logged_memory(log: str) -> "Logged":
-    """What it logs at startup; imported only to read a log."""
-    from generator.engines.tensorrt_llm.memory_log import logged
-
-    return logged(log)
 
 
 def draft_settings(version: str, method: str) -> DraftSettings | None:

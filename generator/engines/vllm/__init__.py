@@ -26,7 +26,6 @@ from generator.sitefile.defaults import default
 if TYPE_CHECKING:
     from generator.engines import EngineModule, vllm
     from generator.engines.stated_offload import StatedOffload
-    from generator.fit.measured import Logged
 
     # The module is imported by name, so its type is checked here.
     _: EngineModule = vllm
@@ -142,13 +141,6 @@ def stated_offload(settings: EngineSettings, env: Mapping[str, str]) -> "StatedO
     from generator.engines.vllm.offload import stated
 
     return stated(settings, env)
-
-
-def logged_memory(log: str) -> "Logged":
-    """What it logs at startup; imported only to read a log."""
-    from generator.engines.vllm.memory_log import logged
-
-    return logged(log)
 
 
 def _split(engine: Engine) -> bool:
