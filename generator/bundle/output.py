@@ -93,7 +93,7 @@ def compare(tree: Tree, folder: Path) -> Comparison:
     recorded = {
         path for path in found if is_recorded(path) and path[: path.index("/") + 1] in nodes
     }
-    gone = [path for path in found if path in {*known, *recorded} and path not in tree]
+    gone = [path for path in found if (path in known or path in recorded) and path not in tree]
     touched = [
         path
         for path in gone

@@ -266,6 +266,7 @@ def _idle(declared: CompleteDeclaration, beside: Mapping[str, Service]) -> Mappi
             topology=replace(declared.topology, kind=island.kind),
         )
         controls = control_planes(own.nodes, declared.fabric, own.topology)
+        nccl = _nccl(own, beside)
         for node, control in zip(own.nodes, controls, strict=True):
             # Also those of a node alone, whose cable leads to a machine that is no node.
             interfaces = declared.fabric.interfaces[node.name]
@@ -273,7 +274,7 @@ def _idle(declared: CompleteDeclaration, beside: Mapping[str, Service]) -> Mappi
             found[node.name] = _Idle(
                 island.names[0],
                 control,
-                environment.nccl(own.topology, interfaces, control, _nccl(own, beside)),
+                environment.nccl(own.topology, interfaces, control, nccl),
                 login if interfaces else {},
             )
     return found

@@ -83,14 +83,21 @@ def _parts(site: Facts) -> _Parts:
     parts = []
     for group in site.declaration.groups or ():
         facts = _facts_of(group, site)
-        # Compared as text, because 1 == True.
-        first = alike.setdefault(repr((facts.declaration.model, facts.declaration.engine)), facts)
+        first = alike.setdefault(_settings(facts.declaration), facts)
         if first is not facts:
             facts.share(first)
         parts.append((group, facts))
         for rule in of_serving:
             facts.check(rule)
     return parts
+
+
+def _settings(declared: Declaration) -> str:
+    """The model and engine as text, because 1 == True, without nodes that have no variables."""
+    engine, count = declared.engine, len(declared.nodes or ())
+    if engine and not any(each.own.as_written for each in engine.environment.of_nodes):
+        engine = engine.on(())
+    return repr((declared.model, engine, count))
 
 
 def _facts_of(group: DeclaredGroup, site: Facts) -> Facts:

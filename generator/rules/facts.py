@@ -9,6 +9,7 @@ from generator.engines.startup import Verdict, verdicts
 from generator.fabric.addressing import Fabric, plan
 from generator.fit.assessment import Fit, assess, on_other_nodes
 from generator.fit.calibration import Calibration
+from generator.records import replace
 from generator.rules.flags.checking import CheckedFlags, check_flags
 from generator.rules.gateway import GatewayNode
 from generator.rules.listening import PortsOfNodes, ports_of_services
@@ -46,12 +47,16 @@ class Facts:
         self.checked: set[str] = set()
         # The rules that found something, and those that are pointless because of them.
         self.broken: set[str] = set()
-        # The faults of rules that depend on settings alone; None if the rule could not be checked.
+        # The rules on settings alone that found nothing; None if the rule could not be checked.
         self.known: dict[str, Sequence[Fault] | None] = {}
 
     def share(self, other: "Facts") -> None:
-        """Reuse the results of a group with the same settings."""
-        self.flags, self.verdicts, self.known = other.flags, other.verdicts, other.known
+        """Reuse the results of a group with the same settings, unless they may name its nodes."""
+        if other.flags:
+            self.flags = replace(other.flags, engine=self.declaration.engine)
+        if not other.verdicts:
+            self.verdicts = other.verdicts
+        self.known = other.known
         before, nodes = other.declaration.nodes, self.declaration.nodes
         if before and nodes and (fit := on_other_nodes(other.fit, before, nodes)):
             self.fit = fit
@@ -81,7 +86,7 @@ class Facts:
         if rule.id in self.known:
             return self.known[rule.id]
         faults = self._found(rule)
-        if _SETTINGS.issuperset(rule.needs):
+        if not faults and _SETTINGS.issuperset(rule.needs):
             self.known[rule.id] = faults
         return faults
 
