@@ -95,7 +95,7 @@ def _parts(site: Facts) -> _Parts:
 def _settings(declared: Declaration) -> str:
     """The model and engine as text, because 1 == True, without nodes that have no variables."""
     engine, count = declared.engine, len(declared.nodes or ())
-    if engine and not any(each.own.as_written for each in engine.environment.of_nodes):
+    if engine and engine.environment.is_shared:
         engine = engine.on(())
     return repr((declared.model, engine, count))
 

@@ -88,6 +88,11 @@ class Environment:
         own = self.of_nodes[0].own.as_written if self.of_nodes else {}
         return own.get(name, self.shared.as_written.get(name, otherwise))
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether no node has variables for itself."""
+        return not any(each.own.as_written for each in self.of_nodes)
+
     def places(self, path: KeyPath, of_name: bool) -> tuple[KeyPath, ...]:
         """All places of the variable at this one, with any value or with the same; else none."""
         variables = self._by_name.get(str(path[-1]), ()) if path[-2:-1] == ("env",) else ()
