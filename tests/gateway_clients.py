@@ -1,8 +1,9 @@
 """Official clients through the gateway: `PYTHONPATH=.:tests python tests/gateway_clients.py ENV`.
 
-`openai` and `anthropic` are installed in the environment. The engines behind the gateway are those
-of llama.cpp, with a model of random weights, so the same requests are also sent to an engine
-itself: what a client gets through the gateway has to be what it gets there.
+`openai` and `anthropic` are installed in the environment. The engines behind the gateway are
+llama.cpp, or with `--engine vllm` vLLM for the CPU, with models of random weights, so the same
+requests are also sent to an engine itself: what a client gets through the gateway has to be what it
+gets there.
 """
 
 import argparse
@@ -15,24 +16,39 @@ from tempfile import TemporaryDirectory
 
 import gateway_node
 from bundles import BUILT
-from cluster.llama_cpp import llama_cpp
+from cluster import vllm_cpu
+from cluster.llama_cpp import cache, llama_cpp
 from cluster.tiny_model import write
 from gateway_node import PROXY, ROUTES, Node, started
 from proxied import entering
 
-# In place of the fake engine: it gets the same arguments.
-ENGINE = """\
+KEY = "secret-vllm_api_key"
+
+# In place of the fake engine: they get the same arguments.
+LLAMA_CPP = """\
 import os, sys
 address, port, name = sys.argv[1:]
-more = ["--embeddings", "--pooling", "mean"] if "embed" in name else ["--jinja"]
+more = ["--embeddings", "--pooling", "mean"] if "embed" in name else ["--jinja", "--api-key", KEY]
 os.execv(PROGRAM, [PROGRAM, "--model", MODEL, "--host", address, "--port", port, "--alias", name,
                    "--threads", "1", "--parallel", "4", "--ctx-size", "8192", *more])
+"""
+VLLM = """\
+import os, sys
+address, port, name = sys.argv[1:]
+words = "--enable-auto-tool-choice --tool-call-parser hermes --api-key " + KEY
+model, more = ("embedding", "--runner pooling") if "embed" in name else ("vision", words)
+own = {"HOME": "/tmp", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "OMP_NUM_THREADS": "1",
+       "VLLM_HOST_IP": "127.0.0.1", "VLLM_CPU_KVCACHE_SPACE": "1",
+       "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_ENABLE_RESPONSES_API_STORE": "1"}
+os.execve(PROGRAM, [PROGRAM, "serve", MODEL + model, "--served-model-name", name, "--host", address,
+                    "--port", port, "--enforce-eager", "--max-num-seqs", "4", *more.split()],
+          {**os.environ, **own})
 """
 
 # Each prints what a client saw, without what differs from request to request.
 CLIENT = """\
 import base64, json, sys, anthropic, openai
-url, key, model, embedding = sys.argv[1:]
+url, key, model, of_embeddings, embedding = sys.argv[1:]
 client = openai.OpenAI(base_url=url + "/v1", api_key=key, max_retries=0)
 other = anthropic.Anthropic(base_url=url, api_key=key, max_retries=0)
 messages = [{"role": "user", "content": "Count: one two three"}]
@@ -68,8 +84,8 @@ def image(): return client.chat.completions.create(model=model, messages=picture
 def text(): return client.completions.create(
     model=model, prompt="one two", max_tokens=8, temperature=0).choices[0].text
 def embeddings():
-    if not embedding: return "none"
-    found = client.embeddings.create(model=embedding, input=["one", "two"], encoding_format="float")
+    own = client.with_options(base_url=of_embeddings + "/v1")
+    found = own.embeddings.create(model=embedding, input=["one", "two"], encoding_format="float")
     return [round(sum(each.embedding), 3) for each in found.data]
 def models(): return sorted(each.id for each in client.models.list() if each.id == model)
 def response():
@@ -79,6 +95,13 @@ def response_stream():
     with client.responses.create(model=model, input="one two", max_output_tokens=16,
                                  temperature=0, stream=True) as events:
         return [event.type for event in events][-1]
+def retrieved():
+    made = client.responses.create(model=model, input="one two", max_output_tokens=16)
+    return client.responses.retrieve(made.id).id == made.id
+def continued():
+    made = client.responses.create(model=model, input="one two", max_output_tokens=16)
+    return client.responses.create(model=model, input="three", max_output_tokens=16,
+                                   previous_response_id=made.id).status
 def long_prompt():
     asked = seeded | {"messages": [{"role": "user", "content": "one two " * 150}]}
     return client.chat.completions.create(**asked).usage.prompt_tokens
@@ -105,8 +128,8 @@ def wrong_model():
 
 found = {}
 for ask in (chat, stream, usage, tool_call, shape, image, text, embeddings, models, response,
-            response_stream, long_prompt, too_long, left, message, message_stream, message_tools,
-            counted, wrong_model):
+            response_stream, retrieved, continued, long_prompt, too_long, left, message,
+            message_stream, message_tools, counted, wrong_model):
     try:
         found[ask.__name__] = repr(ask())
     except (openai.APIError, anthropic.APIError) as error:
@@ -115,9 +138,9 @@ print(json.dumps(found))
 """
 
 
-def seen(node: Node, python: Path, url: str, *words: str) -> dict[str, str]:
+def seen(node: Node, python: Path, *words: str) -> dict[str, str]:
     """What the clients saw at a URL."""
-    argv = [*entering(node.holder), str(python), "-c", CLIENT, url, *words]
+    argv = [*entering(node.holder), str(python), "-c", CLIENT, *words]
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
@@ -125,23 +148,44 @@ def seen(node: Node, python: Path, url: str, *words: str) -> dict[str, str]:
     return found
 
 
+def of_llama_cpp() -> str:
+    """The program of llama.cpp's engines; the node has a /tmp of its own."""
+    model = llama_cpp() / "tiny.gguf"
+    write(model)
+    return _named(llama_cpp() / "llama-server", str(model)) + LLAMA_CPP
+
+
+def of_vllm() -> str:
+    """The program of vLLM's engines."""
+    kinds = ("vision", "embedding")
+    with TemporaryDirectory() as folder:
+        for kind in kinds:
+            vllm_cpu.write(Path(folder) / kind, kind)
+    return _named(vllm_cpu.vllm_cpu() / "vllm", f"{cache()}/tiny-") + VLLM
+
+
+def _named(program: Path, model: str) -> str:
+    return f"PROGRAM, MODEL, KEY = {str(program)!r}, {model!r}, {KEY!r}\n"
+
+
 def main() -> None:
     """Print what the clients saw, and where that differs from an engine itself."""
+    engines = {"llama.cpp": of_llama_cpp, "vllm": of_vllm}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("environment", type=Path)
-    python = parser.parse_args().environment.absolute() / "bin/python"
+    parser.add_argument("--engine", choices=engines, default="llama.cpp")
+    asked = parser.parse_args()
+    python = asked.environment.absolute() / "bin/python"
     with TemporaryDirectory() as folder:
         os.environ[BUILT] = folder
-        # The node has a /tmp of its own.
-        model = llama_cpp() / "tiny.gguf"
-        write(model)
-        names = f"PROGRAM, MODEL = {str(llama_cpp() / 'llama-server')!r}, {str(model)!r}\n"
-        gateway_node.ENGINE = names + ENGINE
+        gateway_node.ACTIVE = ["chat", "embed"]
+        gateway_node.ENGINE = engines[asked.engine]()
         (Path(folder) / "node").mkdir()
         with started(Path(folder) / "node") as node:
-            embedding = ROUTES["embed"].names[0]
-            through = seen(node, python, PROXY.url, node.key, "assistant", embedding)
-            engine = seen(node, python, ROUTES["chat"].url, "none", "assistant", "")
+            chat, embed = ROUTES["chat"], ROUTES["embed"]
+            names = ("assistant", PROXY.url, embed.names[0])
+            through = seen(node, python, PROXY.url, node.key, *names)
+            engine = seen(node, python, chat.url, KEY, "assistant", embed.url, embed.names[0])
     for name, result in through.items():
         own = engine[name]
         print(f"{name}: {result}" + ("" if own == result else f" (the engine itself: {own})"))

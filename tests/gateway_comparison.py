@@ -5,7 +5,7 @@ has scripts that do nothing, as many as the gateway has. With `--litellm ENVIRON
 `litellm[proxy]` is installed, the gateway of release 0.2.0 takes part, nginx before LiteLLM, with
 the files of its bundle. All are asked in turns: streams for the CPU time of a chunk, single
 requests for the time to the first token, 1,000 streams at once, and many small requests, after
-which the memory of the processes is read.
+which the memory of the processes is read. `--part` runs one of these, which takes some minutes.
 """
 
 import argparse
@@ -31,9 +31,8 @@ PLAIN_PORT, FORMER_PORT, SCRIPTED_PORT = 8089, 8090, 8091
 _PASS = "proxy_pass http://engines; proxy_http_version 1.1; proxy_buffering off;"
 ROUNDS, STREAMS, CHUNKS = 5, 40, 250
 MANY = 1000
-REQUESTS = 100_000
-# LiteLLM would need an hour for as many.
-FEWER_REQUESTS = 2000
+# Whether memory grows is asked of the gateway. LiteLLM would need an hour for as many.
+REQUESTS, FEWER_REQUESTS, FEWEST_REQUESTS = 100_000, 20_000, 2000
 MASTER_KEY = "sk-master-of-the-comparison"
 
 # Answers with as many chunks as the prompt says, every 20 ms.
@@ -121,7 +120,7 @@ class Server:
     node: Node
     process: "subprocess.Popen[bytes]"
     port: int
-    requests: int = REQUESTS
+    requests: int = FEWER_REQUESTS
     others: tuple[int, ...] = ()
 
     @property
@@ -262,57 +261,76 @@ def former(node: Node, environment: Path) -> Server:
     node.stack.callback(process.wait)
     node.stack.callback(process.terminate)
     until(lambda: node.answers(f"http://{address}:{FORMER_PORT}/health"), interval=1)
-    return Server(node, process, FORMER_PORT, FEWER_REQUESTS, (litellm.pid,))
+    return Server(node, process, FORMER_PORT, FEWEST_REQUESTS, (litellm.pid,))
 
 
 def main() -> None:
     """Print the figures of all."""
+    parts = {part.__name__: part for part in (chunks, streams, requests)}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--litellm", type=Path, metavar="ENVIRONMENT")
-    environment: Path | None = parser.parse_args().litellm
+    parser.add_argument("--part", choices=parts)
+    asked = parser.parse_args()
+    environment: Path | None = asked.litellm
     if environment and environment.resolve().is_relative_to("/tmp"):
         parser.error("the node has a /tmp of its own: have the environment elsewhere")
     gateway_node.ENGINE = ENGINE
     with TemporaryDirectory() as folder:
         os.environ[BUILT] = folder
-        compare(Path(folder), environment)
+        node_folder = Path(folder) / "node"
+        node_folder.mkdir()
+        with started(node_folder) as node:
+            servers = all_servers(node, environment)
+            for name, part in parts.items():
+                if asked.part in (None, name):
+                    part(servers)
 
 
-def compare(folder: Path, environment: Path | None) -> None:
-    """The same, with a folder for the node."""
-    (folder / "node").mkdir()
-    with started(folder / "node") as node:
-        assert node.nginx
-        servers = {
-            "plain": plain(node),
-            "empty scripts": scripted(node),
-            "gateway": Server(node, node.nginx, int(PROXY.url.rpartition(":")[2])),
-        }
-        if environment:
-            servers["0.2.0"] = former(node, environment)
-        cpu: dict[str, list[float]] = {name: [] for name in servers}
-        first: dict[str, list[float]] = {name: [] for name in servers}
-        for _ in range(ROUNDS):
-            for name, server in servers.items():
-                found = server.ask(STREAMS, STREAMS, CHUNKS)
-                assert found["whole"] == STREAMS or name == "0.2.0", found
-                cpu[name].append(found["cpu"] / STREAMS / CHUNKS * 1000)
-                first[name].append(server.ask(200, 1, 1)["first"] * 1000)
+def all_servers(node: Node, environment: Path | None) -> dict[str, Server]:
+    """All that take part, by what they are called."""
+    assert node.nginx
+    port = int(PROXY.url.rpartition(":")[2])
+    servers = {
+        "plain": plain(node),
+        "empty scripts": scripted(node),
+        "gateway": Server(node, node.nginx, port, REQUESTS),
+    }
+    return servers | ({"0.2.0": former(node, environment)} if environment else {})
+
+
+def chunks(servers: dict[str, Server]) -> None:
+    """The CPU time of a streamed chunk, and the time until the first token."""
+    cpu: dict[str, list[float]] = {name: [] for name in servers}
+    first: dict[str, list[float]] = {name: [] for name in servers}
+    for _ in range(ROUNDS):
         for name, server in servers.items():
-            own = zip(cpu["plain"], cpu[name], strict=True)
-            ratio = statistics.median(other / plain for plain, other in own)
-            print(f"{name}: {statistics.median(cpu[name]):.4f} ms of CPU time a chunk, {ratio:.2f}")
-            print(f"{name}: {statistics.median(first[name]):.2f} ms to the first token, alone")
-            found = server.ask(MANY, MANY, 50)
-            print(
-                f"{name}: {found['whole']} of {MANY} streams at once, {server.most_memory:.0f} MB"
-            )
-        for name, server in servers.items():
-            for part in range(5):
-                found = server.ask(server.requests // 5, 32, 0)
-                rate, done = found["whole"] / found["seconds"], (part + 1) * server.requests // 5
-                memory = f"{server.memory:.0f} MB"
-                print(f"{name}: {done} requests, {found['whole']} whole, {rate:.0f}/s, {memory}")
+            found = server.ask(STREAMS, STREAMS, CHUNKS)
+            assert found["whole"] == STREAMS or name == "0.2.0", found
+            cpu[name].append(found["cpu"] / STREAMS / CHUNKS * 1000)
+            first[name].append(server.ask(200, 1, 1)["first"] * 1000)
+    for name in servers:
+        own = zip(cpu["plain"], cpu[name], strict=True)
+        ratio = statistics.median(other / plain for plain, other in own)
+        later = statistics.median(map(float.__sub__, first[name], first["plain"]))
+        print(f"{name}: {statistics.median(cpu[name]):.4f} ms of CPU time a chunk, {ratio:.2f}")
+        print(f"{name}: {statistics.median(first[name]):.2f} ms to the first token, {later:+.2f}")
+
+
+def streams(servers: dict[str, Server]) -> None:
+    """Many streams at once."""
+    for name, server in servers.items():
+        whole = server.ask(MANY, MANY, 50)["whole"]
+        print(f"{name}: {whole} of {MANY} streams at once, {server.most_memory:.0f} MB")
+
+
+def requests(servers: dict[str, Server]) -> None:
+    """Many requests that are not streamed."""
+    for name, server in servers.items():
+        for part in range(5):
+            found = server.ask(server.requests // 5, 32, 0)
+            rate, done = found["whole"] / found["seconds"], (part + 1) * server.requests // 5
+            memory = f"{server.memory:.0f} MB, at most {server.most_memory:.0f}"
+            print(f"{name}: {done} requests, {found['whole']} whole, {rate:.0f}/s, {memory}")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from evidence import FOLDER, SPARK, Start, starts
-from evidence_report import is_inside, rooms, speeds
+from evidence_report import is_inside, rooms, speed_of, speeds
 
 from generator.fit.formulas import CACHED
+from generator.services.gateway import PART_OF_LEAST_SPEED, SLOWEST_PROMPT_TOKENS_A_SECOND
 
 STARTS = starts()
 _KEYS = {
@@ -62,6 +63,21 @@ def test_the_program_never_reads_them() -> None:
 
 def test_what_did_not_run_on_sparks_says_so() -> None:
     assert all(start.data.get("gpu") != SPARK for start in STARTS)
+
+
+def test_gateway_waits_for_every_published_prompt() -> None:
+    """Its limit until a first token is for prompts that are read more slowly than any of them."""
+    prompts = [
+        (figure.value, speed_of(figure))
+        for start in STARTS
+        if start.on_sparks
+        for figure in start.figures
+        if figure.kind == "prefill"
+    ]
+    assert sum(speed is not None for _, speed in prompts) >= 50
+    for value, speed in prompts:
+        rate = speed.least * PART_OF_LEAST_SPEED if speed else SLOWEST_PROMPT_TOKENS_A_SECOND
+        assert value > 2 * rate
 
 
 def test_ranges_are_narrow_and_hold_four_in_five_of_the_speeds_held_out() -> None:

@@ -18,6 +18,9 @@ from conftest import Command
 from gateway_node import ACTIVE, FOLDER, ROUTES, SITE, Node, started
 from waiting import until
 
+import generator
+from generator.services.gateway import routes
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
@@ -423,6 +426,22 @@ def test_log_and_metrics(gateway: Node) -> None:
 
 
 # What changes for those who have it
+
+
+def test_limits_follow_from_context_and_published_prompts() -> None:
+    """Of engines of which nothing is published, from what every model reads in a second."""
+    for part in SITE.parts:
+        route, speed = ROUTES[part.group], part.memory and part.memory.prefill
+        assert speed
+        reading = (part.model.context_length or 0) / speed.least
+        assert 299 + 4 * reading <= route.stream_seconds + 1 <= 301 + 4 * reading
+        assert route.figures == speed.figures
+    text = FOLDER.bundle.file.read_text().replace(", args: {runner: pooling}", "")
+    text = text.replace("name: vllm, version: 0.33.0", "name: sglang, version: 0.5.23")
+    site = generator.parse(text.replace("vllm/vllm-openai:v0.33.0", "sglang:v0.5.23")).site
+    assert site
+    (route, *_) = routes(site, "spark5")
+    assert (route.figures, route.stream_seconds) == (0, 300 + 131072 // 100)
 
 
 def test_diff_says_what_clients_meet(sparkgen: Command, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ It has a route to each engine, and each engine the names that it serves. Engines
 the same nodes have one route each, of which one can be used.
 """
 
+from math import ceil
 from typing import Literal, Self
 
 from generator.activation import service_restart
@@ -15,8 +16,9 @@ from generator.site.service import Service
 from generator.sitefile.declaration import DeclaredNode, Settings
 from generator.sitefile.defaults import default
 
-# The prompt is read before the first token, by every model at this rate or faster, and other
-# prompts may be ahead of it.
+# The prompt is read before the first token, and others may be ahead of it. Published figures are
+# 0.65 of the least that `fit` expects or more; models for which it expects none have this rate.
+PART_OF_LEAST_SPEED = 0.25
 SLOWEST_PROMPT_TOKENS_A_SECOND = 100
 QUEUE_SECONDS = 300
 # A response that is not streamed arrives as a whole, after its last token.
@@ -35,7 +37,8 @@ class Upstream:
 
     It is ready if it answers all paths in `asked`. `most` is how many requests it may have at once,
     `stream_seconds` how long a streamed answer may be silent and `answer_seconds` how long another
-    one may take. `turns` are the engines of which only one can be loaded, without this one.
+    one may take, with prompts read at `prompt_tokens_s` by that many `figures`, or by assumption.
+    `turns` are the engines of which only one can be loaded, without this one.
     """
 
     ORIGIN = Origin("groups|model engine", "a route for each engine, generator/services/gateway.py")
@@ -49,6 +52,8 @@ class Upstream:
     most: int
     stream_seconds: int
     answer_seconds: int
+    prompt_tokens_s: int
+    figures: int
 
     @property
     def scheme(self) -> str:
@@ -68,8 +73,10 @@ def routes(site: Site, front: str) -> tuple[Upstream, ...]:
 
 
 def _route(part: Part, front: str, gateway: "Gateway | None") -> Upstream:
-    api, model = part.engine.api, part.model
-    seconds = first_seconds(model.context_length)
+    api, model, speed = part.engine.api, part.model, part.memory and part.memory.prefill
+    rate = ceil(speed.least * PART_OF_LEAST_SPEED) if speed else SLOWEST_PROMPT_TOKENS_A_SECOND
+    reading = model.context_length // rate if model.context_length else ANSWER_SECONDS
+    seconds = min(QUEUE_SECONDS + reading, ANSWER_SECONDS)
     return Upstream(
         engine=part.group or part.engine.name,
         # On its own node it is on the loopback address.
@@ -81,15 +88,9 @@ def _route(part: Part, front: str, gateway: "Gateway | None") -> Upstream:
         most=max(FEWEST_REQUESTS, QUEUED * (model.max_sequences or USUAL_SEQUENCES)),
         stream_seconds=(gateway and gateway.first_token) or seconds,
         answer_seconds=(gateway and gateway.silence) or ANSWER_SECONDS,
+        prompt_tokens_s=rate,
+        figures=speed.figures if speed else 0,
     )
-
-
-def first_seconds(context_length: int | None) -> int:
-    """How long the first token of the longest prompt may take."""
-    if context_length is None:
-        return ANSWER_SECONDS
-    reading = context_length // SLOWEST_PROMPT_TOKENS_A_SECOND
-    return min(QUEUE_SECONDS + reading, ANSWER_SECONDS)
 
 
 @record

@@ -142,8 +142,7 @@ class Proxy(OpenService):
     def requested(cls, settings: Settings, host: DeclaredNode) -> Self:
         """On the management network; a rule ensures that there is one."""
         image, listen = cls.requested_image(settings), cls.requested_listen(host)
-        own = (path for path, *_ in rows("requests"))
-        asked = dict.fromkeys([*own, *settings.get("paths", ())])
+        asked = dict.fromkeys([*(row[0] for row in rows("requests")), *settings.get("paths", ())])
         return cls(host.name, image, listen, cls.requested_port(settings), tuple(asked))
 
     def secrets(self, site: Site, node: Node) -> Iterator[str]:

@@ -39,17 +39,20 @@ import sys
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
-    AutoModelForCausalLM, DeepseekV2Config, LlamaConfig, PreTrainedTokenizerFast, Qwen3Config,
-    Qwen3MoeConfig, AutoModel,
+    AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText, CLIPImageProcessorPil,
+    CLIPVisionConfig, DeepseekV2Config, LlamaConfig, LlavaConfig, LlavaProcessor,
+    PreTrainedTokenizerFast, Qwen3Config, Qwen3MoeConfig,
 )
 torch.manual_seed(1)
 letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-words = {word: number for number, word in enumerate(["<unk>", "<s>", "</s>", *letters])}
+special = ["<unk>", "<s>", "</s>", *(["<image>"] if sys.argv[2] == "vision" else [])]
+words = {word: number for number, word in enumerate([*special, *letters])}
 tokenizer = Tokenizer(models.BPE(vocab=words, merges=[], unk_token="<unk>"))
 tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
 tokenizer.decoder = decoders.ByteLevel()
 fast = PreTrainedTokenizerFast(
-    tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>"
+    tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>",
+    additional_special_tokens=special[3:],
 )
 fast.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
 fast.save_pretrained(sys.argv[1])
@@ -70,8 +73,26 @@ config = {
         v_head_dim=64, n_routed_experts=8, n_shared_experts=1, first_k_dense_replace=1,
         n_group=1, topk_group=1, topk_method="greedy", **experts, **shape,
     ),
+    "vision": lambda: LlavaConfig(
+        vision_config=CLIPVisionConfig(
+            hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2,
+            image_size=28, patch_size=14,
+        ),
+        text_config=LlamaConfig(**shape), image_token_index=3,
+        vision_feature_select_strategy="default",
+    ),
 }[kind]()
-kinds = AutoModel if kind == "embedding" else AutoModelForCausalLM
+if kind == "vision":
+    pictures = CLIPImageProcessorPil(
+        size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28}
+    )
+    LlavaProcessor(
+        pictures, fast, patch_size=14, vision_feature_select_strategy="default",
+        num_additional_image_tokens=1, chat_template=fast.chat_template,
+    ).save_pretrained(sys.argv[1])
+kinds = {"embedding": AutoModel, "vision": AutoModelForImageTextToText}.get(
+    kind, AutoModelForCausalLM
+)
 kinds.from_config(config).to(torch.bfloat16).save_pretrained(sys.argv[1])
 """
 
