@@ -36,6 +36,8 @@ VLLM = """\
 import os, sys
 address, port, name = sys.argv[1:]
 words = "--enable-auto-tool-choice --tool-call-parser hermes --api-key " + KEY
+# Random weights would write spaces without an end where they are allowed.
+words += ' --structured-outputs-config {"disable_any_whitespace":true}'
 model, more = ("embedding", "--runner pooling") if "embed" in name else ("vision", words)
 own = {"HOME": "/tmp", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "OMP_NUM_THREADS": "1",
        "VLLM_HOST_IP": "127.0.0.1", "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -75,6 +77,17 @@ def tool_call():
     asked = seeded | {"max_tokens": 200}
     done = client.chat.completions.create(**asked, tools=tools, tool_choice="required")
     return [call.function.name for call in done.choices[0].message.tool_calls or ()]
+def named_tool():
+    chosen = {"type": "function", "function": {"name": "weather"}}
+    done = client.chat.completions.create(**seeded, tools=tools, tool_choice=chosen)
+    calls = done.choices[0].message.tool_calls or ()
+    return [(call.function.name, call.function.arguments) for call in calls]
+def streamed_tool():
+    chosen = {"type": "function", "function": {"name": "weather"}}
+    with client.chat.completions.create(**seeded, tools=tools, tool_choice=chosen,
+                                        stream=True) as parts:
+        return [call.function.name for part in parts for choice in part.choices
+                for call in choice.delta.tool_calls or () if call.function.name]
 def shape():
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": {
         "type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"],
@@ -127,9 +140,9 @@ def wrong_model():
     return client.chat.completions.create(**seeded | {"model": "nobody"}).id != ""
 
 found = {}
-for ask in (chat, stream, usage, tool_call, shape, image, text, embeddings, models, response,
-            response_stream, retrieved, continued, long_prompt, too_long, left, message,
-            message_stream, message_tools, counted, wrong_model):
+for ask in (chat, stream, usage, tool_call, named_tool, streamed_tool, shape, image, text,
+            embeddings, models, response, response_stream, retrieved, continued, long_prompt,
+            too_long, left, message, message_stream, message_tools, counted, wrong_model):
     try:
         found[ask.__name__] = repr(ask())
     except (openai.APIError, anthropic.APIError) as error:

@@ -39,13 +39,16 @@ import sys
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
-    AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText, CLIPImageProcessorPil,
-    CLIPVisionConfig, DeepseekV2Config, LlamaConfig, LlavaConfig, LlavaProcessor,
+    AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText, DeepseekV2Config,
+    Idefics3Config, Idefics3ImageProcessorPil, Idefics3Processor, LlamaConfig,
     PreTrainedTokenizerFast, Qwen3Config, Qwen3MoeConfig,
 )
 torch.manual_seed(1)
 letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-special = ["<unk>", "<s>", "</s>", *(["<image>"] if sys.argv[2] == "vision" else [])]
+kind = sys.argv[2]
+tiles = [f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7)]
+marks = ["<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>", *tiles]
+special = ["<unk>", "<s>", "</s>", *(marks if kind == "vision" else [])]
 words = {word: number for number, word in enumerate([*special, *letters])}
 tokenizer = Tokenizer(models.BPE(vocab=words, merges=[], unk_token="<unk>"))
 tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -56,7 +59,6 @@ fast = PreTrainedTokenizerFast(
 )
 fast.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
 fast.save_pretrained(sys.argv[1])
-kind = sys.argv[2]
 shape = dict(
     vocab_size=len(words), hidden_size=256, intermediate_size=512, num_attention_heads=4,
     num_key_value_heads=4, max_position_embeddings=4096, bos_token_id=1, eos_token_id=2,
@@ -73,23 +75,20 @@ config = {
         v_head_dim=64, n_routed_experts=8, n_shared_experts=1, first_k_dense_replace=1,
         n_group=1, topk_group=1, topk_method="greedy", **experts, **shape,
     ),
-    "vision": lambda: LlavaConfig(
-        vision_config=CLIPVisionConfig(
+    # One of those whose processor does without torchvision.
+    "vision": lambda: Idefics3Config(
+        vision_config=dict(
             hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2,
             image_size=28, patch_size=14,
         ),
-        text_config=LlamaConfig(**shape), image_token_index=3,
-        vision_feature_select_strategy="default",
+        text_config=LlamaConfig(**shape), scale_factor=1, image_token_id=3,
     ),
 }[kind]()
 if kind == "vision":
-    pictures = CLIPImageProcessorPil(
-        size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28}
-    )
-    LlavaProcessor(
-        pictures, fast, patch_size=14, vision_feature_select_strategy="default",
-        num_additional_image_tokens=1, chat_template=fast.chat_template,
-    ).save_pretrained(sys.argv[1])
+    edge = {"longest_edge": 28}
+    pictures = Idefics3ImageProcessorPil(size=edge, max_image_size=edge, do_image_splitting=False)
+    processor = Idefics3Processor(pictures, fast, 4, chat_template=fast.chat_template)
+    processor.save_pretrained(sys.argv[1])
 kinds = {"embedding": AutoModel, "vision": AutoModelForImageTextToText}.get(
     kind, AutoModelForCausalLM
 )
