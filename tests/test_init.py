@@ -499,6 +499,12 @@ def test_groups(
     assert bool(site.address) == (len(sizes) > 1)
 
 
+def test_new_sglang_sleeps_while_idle(tmp_path: Path, sparkgen: Command) -> None:
+    """Its scheduler would poll a core of each node otherwise."""
+    outcome = sparkgen("init", "--engine", "sglang", cwd=tmp_path)
+    assert "sleep-on-idle: true" in outcome.out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

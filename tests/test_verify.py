@@ -2030,6 +2030,16 @@ STATES |= {
         "a hardware fault",
         log("{1}[Hardware Error]: event severity: fatal"),
     ),
+    "fatal fault of PCIe": (
+        "kernel-log",
+        "a fatal fault of PCIe",
+        log("mlx5_core 0000:01:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=Inacc"),
+    ),
+    "NIC that the kernel resets after one": (
+        "kernel-log",
+        "a fatal fault of PCIe",
+        log("mlx5_core 0000:01:00.0: mlx5_pci_slot_reset Device state = 2 pci_status: 0. Enter"),
+    ),
     "fault of the NIC": (
         "kernel-log",
         "a fault of the NIC",
