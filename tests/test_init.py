@@ -501,7 +501,7 @@ def test_groups(
 
 def test_new_sglang_sleeps_while_idle(tmp_path: Path, sparkgen: Command) -> None:
     """Its scheduler would poll a core of each node otherwise."""
-    outcome = sparkgen("init", "--engine", "sglang", cwd=tmp_path)
+    outcome = sparkgen("init", "--nodes", 2, "--engine", "sglang", cwd=tmp_path)
     assert "sleep-on-idle: true" in outcome.out
 
 
