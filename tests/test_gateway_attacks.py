@@ -58,10 +58,29 @@ def form(*parts: bytes, boundary: bytes = b"b") -> bytes:
     return post("/v1/audio/transcriptions", body + b"--" + boundary + b"--\r\n", kind)
 
 
+DISPOSITION = b"Content-Disposition: form-data; "
+
+
 def field(name: bytes, value: bytes) -> bytes:
-    return b'Content-Disposition: form-data; name="%s"\r\n\r\n%s' % (name, value)
+    return DISPOSITION + b'name="%s"\r\n\r\n%s' % (name, value)
 
 
+# Heads of a part that parsers of mail read as one of the field `model`.
+HIDDEN_MODELS = (
+    DISPOSITION + b"name*=utf-8''model",
+    DISPOSITION + b"name*0=mod; name*1=el",
+    DISPOSITION + b'\tname="model"',
+    DISPOSITION + b'name = "model"',
+    DISPOSITION + b'name="mod\\el"',
+    DISPOSITION + b'\r\n name="model"',
+    DISPOSITION + b'name="x"; name="model"',
+    DISPOSITION + b'filename=a; x; name="model"',
+    DISPOSITION + b'name="x"\r\n' + DISPOSITION + b'name="model"',
+    b'Content-Disposition : form-data; name="model"',
+    b"X: --b\r\n" + DISPOSITION + b'name="model"',
+    b"X: %s\r\n" % (b"a" * 5000) + DISPOSITION + b'name="model"',
+    b"X: none",
+)
 LONG = b'{"messages": [{"role": "user", "content": "%s"}], "model": "assistant"}' % (
     b"x" * 3_000_000
 )
@@ -127,6 +146,29 @@ UNCLEAR = {
     "name of 2 KB": chat(b'{"model": "%s"}' % (b"a" * 2000)),
     "form with two models": form(field(b"model", b"assistant"), field(b"model", b"gpt-oss-20b")),
     "form of 1000 parts": form(*[field(b"x", b"y")] * 1000),
+    # What an engine would read, and the gateway did not.
+    **{
+        f"form with a part {number}": form(field(b"model", b"assistant"), part + b"\r\n\r\nnobody")
+        for number, part in enumerate(HIDDEN_MODELS)
+    },
+    "form before a form": post(
+        "/v1/audio/transcriptions",
+        b"--b\r\n" + field(b"model", b"assistant") + b"\r\n--b--",
+        b"Content-Type: multipart/form-data; boundary=a; boundary=b",
+    ),
+    "form behind a preamble": post(
+        "/v1/audio/transcriptions",
+        b"x\r\n--b\r\n" + field(b"model", b"assistant") + b"\r\n--b--",
+        b"Content-Type: multipart/form-data; boundary=b",
+    ),
+    "fields of a URL before JSON": post(
+        "/v1/audio/transcriptions",
+        b'model=nobody&x={"model": "assistant"}',
+        b"Content-Type: application/x-www-form-urlencoded",
+    ),
+    "text before JSON": chat(b'model=nobody&x={"model": "assistant"}'),
+    "text behind JSON": chat(b'{"model": "assistant"}&model=nobody'),
+    "two objects": chat(b'{"model": "assistant"}{"model": "nobody"}'),
     "form without an end": post(
         "/v1/audio/transcriptions", b"--b\r\n", b"Content-Type: multipart/form-data; boundary=b"
     ),
@@ -158,6 +200,13 @@ PASSED = {
     "header with another spelling": post(CHAT, BODY, b"X_Api_Key: KEY", b"Connection: X-Api-Key"),
     "form with a name in the file": form(
         field(b"model", b"assistant"), field(b"file", b'name="model"\r\n\r\nnobody')
+    ),
+    "mark of the byte order": chat(b"\xef\xbb\xbf" + BODY),
+    "form of other clients": form(
+        DISPOSITION + b"name=file; filename=a.wav; filename*=utf-8''a.wav\r\n\r\nx",
+        b"Content-Type: text/plain\r\n" + field(b"model", b"assistant"),
+        DISPOSITION + b'name="file"; filename="a\\"; name=model"\r\n\r\nx--b\r\n',
+        field(b"empty", b""),
     ),
     # Larger than the first read, with the model where the body ends.
     "long": chat(LONG),

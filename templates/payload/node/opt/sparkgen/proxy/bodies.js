@@ -4,12 +4,14 @@
 // JSON is not parsed as a whole: njs nests at most 32 levels, and 60 MB of "[]," would take 4 GB of memory. Strings
 // are skipped without a copy, and of what is between them only the top level matters.
 
-const QUOTE = 0x22, BACKSLASH = 0x5c, COMMA = 0x2c, COLON = 0x3a;
+const SPACE = 0x20, QUOTE = 0x22, BACKSLASH = 0x5c, COMMA = 0x2c, COLON = 0x3a, BYTE_ORDER_MARK = 0xef;
 // Brackets and braces; the two of a kind differ by 2.
 const OPEN = [0x5b, 0x7b], CLOSE = [0x5d, 0x7d];
 // Bytes outside of strings: more would hold up other requests for longer than half a second.
 const MOST_STEPS = 8000000;
-const MOST_KEYS = 1000, MOST_PARTS = 100, LONGEST_NAME = 1000;
+const MOST_KEYS = 1000, MOST_PARTS = 100, LONGEST_HEAD = 4096, LONGEST_NAME = 1000;
+const FORM = /^multipart\/form-data; ?(?:charset=[\w-]+; ?)?boundary=(?:"([^"\\]+)"|([^";\s]+))(?:; ?charset=[\w-]+)?$/i;
+const NAMED = /^content-disposition: ?form-data; ?name=(?:"([^"\\]*)"|([\w.-]+))(?:; ?filename\*?=(?:"(?:[^"\\]|\\.)*"|[^"\\;\s]+))*$/i;
 
 // The end of a string that begins at `start`: the index of its last quote.
 function closing(json, start) {
@@ -31,11 +33,14 @@ function closing(json, start) {
 // last one counts, as for all engines.
 function members(json) {
   const found = [];
-  let depth = 0, key = null, start = -1, byte = 0, steps = 0;
-  for (let at = 0; at < json.length; at++) {
+  let depth = 0, key = null, start = -1, byte = 0, steps = 0, isWhole = false;
+  for (let at = json[0] === BYTE_ORDER_MARK ? 3 : 0; at < json.length; at++) {
     byte = json[at];
     if (++steps > MOST_STEPS || found.length > MOST_KEYS) {
       throw new Error('too intricate');
+    }
+    if (depth === 0 && byte > SPACE && (isWhole || byte !== OPEN[1])) {
+      throw new Error('it is not one JSON object');
     }
     if (byte === QUOTE) {
       const end = closing(json, at);
@@ -53,7 +58,7 @@ function members(json) {
         start = -1;
       }
       if (byte !== COMMA && --depth === 0) {
-        break;
+        isWhole = true;
       }
     }
   }
@@ -101,29 +106,38 @@ function ofJson(json, hasHead) {
   return found;
 }
 
-// The field `model` of a form, as for audio and images; two of them that differ are an error.
+// The name of a part of a form. What engines might read differently is an error: a second name, or one written as no
+// client writes it.
+function nameOf(head) {
+  const lines = head.split('\r\n'), own = lines.filter((line) => /^content-disposition/i.test(line));
+  const name = own.length === 1 && NAMED.exec(own[0]);
+  if (!name || lines.some((line) => /^[ \t]/.test(line))) {
+    throw new Error('a part of the form has no clear name');
+  }
+  return name[1] || name[2] || '';
+}
+
+// The fields `model` and `stream` of a form, as for audio and images; two of them that differ are an error.
 function ofForm(form, boundary) {
-  const mark = '--' + boundary, found = {};
-  let at = form.indexOf(mark);
-  for (let parts = 0; at >= 0; parts++) {
-    const values = form.indexOf('\r\n\r\n', at), next = form.indexOf(mark, at + mark.length);
-    if (values < 0 || next < 0) {
-      break;
+  const mark = '\r\n--' + boundary, found = {};
+  let at = mark.length - 2;
+  for (let parts = 0; parts === 0 || form.slice(at, at + 2).toString() !== '--'; parts++) {
+    const values = form.indexOf('\r\n\r\n', at), next = form.indexOf(mark, values + 2);
+    if (form.indexOf(mark.slice(2)) !== 0 || form.slice(at, at + 2).toString() !== '\r\n' || values < 0 || next < 0) {
+      throw new Error('the parts of the form have no boundaries');
     }
-    if (parts > MOST_PARTS) {
+    if (parts > MOST_PARTS || values - at > LONGEST_HEAD) {
       throw new Error('too intricate');
     }
-    if (values < next && values - at < 4096) {
-      const field = /[ ;]name="?(model|stream)"?(;|\r|$)/i.exec(form.slice(at, values).toString());
-      const value = field && form.slice(values + 4, Math.min(next - 2, values + LONGEST_NAME)).toString();
-      if (field && found[field[1]] !== undefined && found[field[1]] !== value) {
-        throw new Error('two values of ' + field[1]);
+    const field = nameOf(form.slice(at + 2, values).toString());
+    if (field === 'model' || field === 'stream') {
+      const value = form.slice(values + 4, Math.min(next, values + LONGEST_NAME)).toString();
+      if (found[field] !== undefined && found[field] !== value) {
+        throw new Error('two values of ' + field);
       }
-      if (field) {
-        found[field[1]] = value;
-      }
+      found[field] = value;
     }
-    at = next;
+    at = next + mark.length;
   }
   found.stream = found.stream === 'true';
   return found;
@@ -135,8 +149,10 @@ function read(r, hasHead) {
   if (!body) {
     return {};
   }
-  const type = r.headersIn['Content-Type'] || '';
-  const form = /^multipart\/form-data;.*boundary=(?:"([^"]+)"|([^";\s]+))/i.exec(type);
+  const type = r.headersIn['Content-Type'] || '', form = FORM.exec(type);
+  if (!form && /multipart|urlencoded/i.test(type)) {
+    throw new Error('a form has one boundary, and is not encoded as a URL');
+  }
   return form ? ofForm(body, form[1] || form[2]) : ofJson(body, hasHead);
 }
 
