@@ -3,7 +3,8 @@
 The prompt decides the answer: `slow` takes a while, `failing` returns 500, `busy` 429, `cut` ends a
 stream in the middle, `reset` ends the connection before an answer, `garbage` sends what is not
 HTTP, and `half` a part of an answer's head. What is posted to `/fault` are the bytes that it sends
-to all requests from then on, none for its own answers again, and `never` for no answer at all.
+to all requests from then on, none for its own answers again, and `never` for no answer at all; to
+`/adapters`, how many adapters it lists.
 `/requests` returns the number of requests so far, and `/last` the last one: its path, headers and
 body.
 """
@@ -24,12 +25,15 @@ class Engine(BaseHTTPRequestHandler):
     requests = 0
     last: ClassVar[dict[str, Any]] = {}
     fault = b""
+    adapters = 0
 
     def do_GET(self) -> None:
+        models = [{"id": NAME, "max_model_len": 4096}]
+        models += [{"id": f"adapter-{n}", "root": "x" * 90} for n in range(Engine.adapters)]
         answers: dict[str, Any] = {
             "/health": {},
             "/metrics": {"metrics": NAME, "key": self.headers["Authorization"]},
-            "/v1/models": {"object": "list", "data": [{"id": NAME, "max_model_len": 4096}]},
+            "/v1/models": {"object": "list", "data": models},
             "/requests": Engine.requests,
             "/last": Engine.last,
         }
@@ -39,8 +43,11 @@ class Engine(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.path == "/fault":
-            Engine.fault = raw
+        if self.path in ("/fault", "/adapters"):
+            if self.path == "/fault":
+                Engine.fault = raw
+            else:
+                Engine.adapters = int(raw)
             self.answer(200, {})
             return
         Engine.requests += 1

@@ -209,6 +209,11 @@ class Node:
         done = subprocess.run([*entering(self.holder), *argv], input=answer, capture_output=True)
         assert done.returncode == 0
 
+    def adapters(self, group: str, count: int) -> None:
+        """Have an engine list this many adapters beside its model."""
+        url = f"{ROUTES[group].url}/adapters"
+        self.run("curl", "--silent", "--fail", "--data-binary", str(count), url)
+
     def of_engine(self, group: str, path: str) -> Any:
         """What an engine itself returns at a path."""
         return json.loads(self.run("curl", "--silent", ROUTES[group].url + path))

@@ -162,6 +162,17 @@ def test_models(gateway: Node) -> None:
     assert gateway.ask("/v1/models/nobody").status == 404
 
 
+def test_engine_that_lists_many_adapters(gateway: Node) -> None:
+    """It is ready even if the gateway's memory has no room for its list, or for the other's."""
+    body = {"model": "adapter-7", "messages": []}
+    gateway.adapters("chat", 5000)
+    until(lambda: gateway.ask("/v1/chat/completions", body).engine == "chat", interval=0.1)
+    gateway.adapters("chat", 80_000)
+    until(lambda: gateway.ask("/v1/chat/completions", body).status == 404, interval=0.1)
+    assert gateway.sample("up", "chat") == 1
+    gateway.adapters("chat", 0)
+
+
 @pytest.mark.parametrize("name", ["nobody", "constructor", "__proto__", "toString", "", "a\nb"])
 def test_unknown_model(gateway: Node, name: str) -> None:
     answer = gateway.ask("/v1/chat/completions", {"model": name, "messages": []})

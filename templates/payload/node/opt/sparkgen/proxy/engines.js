@@ -6,8 +6,9 @@ import counts from 'counts.js';
 const crypto = require('crypto');
 const fs = require('fs');
 
-// What each said last: a list of models, '' if it is out.
+// What each said last: '1', or '' if it is out, and under another name its list of models, which may be long.
 const said = ngx.shared.engines;
+const LIST = ' models';
 const DRAINED = '/run/sparkgen-proxy/nginx/drained';
 // An engine whose answers fail gets requests for which there is no other one, and others once a minute, until it is
 // started again or answers. One that fails fast would otherwise be the least busy, and get them all.
@@ -30,13 +31,22 @@ function has(engine, name) {
 
 // Whether an engine answers. One that was not asked yet is taken to, if it is always loaded.
 function isReady(engine) {
-  const listed = said.get(engine.name);
-  return listed === undefined ? !engine.turns.length : listed !== '';
+  const ready = said.get(engine.name);
+  return ready === undefined ? !engine.turns.length : ready !== '';
 }
 
 // The models that it lists, while it is ready.
 function models(engine) {
-  return JSON.parse(said.get(engine.name) || '[]');
+  return JSON.parse((known(engine) && said.get(engine.name + LIST)) || '[]');
+}
+
+// An engine that lists more than there is memory for is ready all the same.
+function list(engine, listed) {
+  try {
+    said.set(engine.name + LIST, JSON.stringify(listed));
+  } catch (e) {
+    said.set(engine.name + LIST, '');
+  }
 }
 
 // The engines that serve a name, whether or not they are ready; an engine also serves what it lists, such as adapters.
@@ -134,7 +144,8 @@ async function ask(engine) {
     if (said.get(engine.name) === '') {
       trust(engine.name);
     }
-    said.set(engine.name, own || !engine.turns.length ? JSON.stringify(listed) : '');
+    list(engine, listed);
+    said.set(engine.name, own || !engine.turns.length ? '1' : '');
   } catch (e) {
     out(engine.name);
   }
