@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from conftest import Command
 from gateway_node import ACTIVE, FOLDER, ROUTES, SITE, Node, started
+from releases import bundles
 from waiting import until
 
 import generator
@@ -484,6 +485,19 @@ def test_diff_of_a_bundle_with_litellm(sparkgen: Command, tmp_path: Path) -> Non
     output = sparkgen("diff", "--stat", site, "--out", out, cwd=tmp_path).out
     assert "nginx answers in place of LiteLLM: other texts of errors" in output, output
     assert "stop the engine" not in output
+
+
+def test_diff_of_the_last_release(sparkgen: Command, tmp_path: Path) -> None:
+    """Its bundle, as it is on disk, against the same site today."""
+    files, text = bundles("0.2.0")["three-models"]
+    for name, (content, _) in files.items():
+        file = tmp_path / "out/three-models" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    site = tmp_path / "three-models.yaml"
+    site.write_text(text)
+    output = sparkgen("diff", "--stat", site, cwd=tmp_path).out
+    assert "nginx answers in place of LiteLLM: other texts of errors" in output, output
 
 
 def test_conversation_stays_with_one_replica(tmp_path: Path) -> None:
