@@ -201,6 +201,7 @@ PASSED = {
     "form with a name in the file": form(
         field(b"model", b"assistant"), field(b"file", b'name="model"\r\n\r\nnobody')
     ),
+    "type that curl sends": post(CHAT, BODY, b"Content-Type: application/x-www-form-urlencoded"),
     "mark of the byte order": chat(b"\xef\xbb\xbf" + BODY),
     "form of other clients": form(
         DISPOSITION + b"name=file; filename=a.wav; filename*=utf-8''a.wav\r\n\r\nx",

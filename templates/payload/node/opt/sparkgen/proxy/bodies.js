@@ -150,8 +150,8 @@ function read(r, hasHead) {
     return {};
   }
   const type = r.headersIn['Content-Type'] || '', form = FORM.exec(type);
-  if (!form && /multipart|urlencoded/i.test(type)) {
-    throw new Error('a form has one boundary, and is not encoded as a URL');
+  if (!form && /multipart/i.test(type)) {
+    throw new Error('a form has one boundary');
   }
   return form ? ofForm(body, form[1] || form[2]) : ofJson(body, hasHead);
 }
