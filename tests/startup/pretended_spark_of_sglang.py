@@ -28,6 +28,9 @@ from missing_modules import _Anything
 for name in ("AutoConfig", "AutoImageProcessor", "AutoModel", "AutoProcessor", "AutoTokenizer"):
     getattr(transformers, name)
 transformers.utils.import_utils.is_torchvision_available()
+_register = transformers.AutoConfig.register
+# An older SGLang has classes of its own for kinds that this Transformers knows.
+transformers.AutoConfig.register = lambda *of, **how: _register(*of, **{**how, "exist_ok": True})
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
