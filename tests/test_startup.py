@@ -258,3 +258,18 @@ def test_speculation_methods_have_their_releases(first: str, last: str, drafts: 
         assert len(refused(BEFORE[first])) == 1
     if last:
         assert len(refused(AFTER[last])) == 1
+
+
+def test_throughput_doubles_the_sequences_of_vllm() -> None:
+    """In vLLM 0.33.0, vllm/engine/arg_utils.py, line 3184."""
+    mode = {"performance-mode": "throughput"}
+    states = {"model": {"name": "qwen3.6-35b-a3b-fp8", "context_length": 8192}}
+    for args, told in (({}, []), (mode, ["SG509"])):
+        settings = states | {"args": {"num-gpu-blocks-override": 300, **args}}
+        rules = [finding.rule for finding in _reading("vllm", settings).findings]
+        assert [rule for rule in rules if rule != "SG677"] == told
+    short = {"name": "qwen3-8b", "context_length": 1024, "max_sequences": "auto"}
+    plain, doubled = (_reading("vllm", {"model": short, "args": a}) for a in ({}, mode))
+    found = [read.declaration.model.max_sequences for read in (plain, doubled)]
+    assert found[0] == 256
+    assert found[0] < found[1] <= 512

@@ -10,11 +10,11 @@ from typing import Any
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.engines.traits import BatchDefaults
 from generator.catalogs.flag_files import catalog
 from generator.catalogs.variables import common
 from generator.catalogs.versions import Release, release, version
 from generator.diagnostics import KeyPath
+from generator.fit.requested import defaults
 from generator.models.architecture import Shape, known_checkpoint, shape
 from generator.records import record
 from generator.settings.environment import Values
@@ -99,14 +99,9 @@ class Start(Asked):
         return (self.model.speculative.tokens or 0) if self.model.speculative else 0
 
     @property
-    def batch(self) -> BatchDefaults:
-        """The engine's default batch sizes."""
-        return ENGINE_TRAITS[self.engine.name].batch(self.engine.version)
-
-    @property
     def sequences(self) -> int:
         """The most sequences at once, as requested or by default."""
-        return self.model.max_sequences or self.batch.sequences
+        return self.model.max_sequences or defaults(self.engine).sequences
 
     def draft_setting(self, key: str) -> Any:
         """A setting of speculative decoding, None if it is not given."""
@@ -177,10 +172,9 @@ def verdicts(
     may be patched.
     """
     text = engine.version
-    read = ENGINE_TRAITS[engine.name].startup_since <= release(text)
-    is_own = bool(version(text).local)
+    is_read = ENGINE_TRAITS[engine.name].startup_since <= release(text) and not version(text).local
     found = (
-        Verdict(refusal, condition.effect, bool(condition.source) and read and not is_own)
+        Verdict(refusal, condition.effect, bool(condition.source) and is_read)
         for start in starts_of(engine, model)
         for condition in conditions
         if condition.holds(text)

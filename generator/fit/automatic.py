@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from generator.catalogs.engines import ENGINE_TRAITS
 from generator.fit.alternatives import Deployment, holds
 from generator.fit.assessment import TIGHT
+from generator.fit.requested import defaults
 from generator.models.architecture import shape
 from generator.records import replace
 from generator.sitefile.declaration import Declaration, DeclaredEngine, DeclaredModel, DeclaredNode
@@ -72,7 +72,7 @@ def _most(group: Deployment) -> int | None:
     fit = group.assess()
     if fit is None or fit.state == "unknown":
         return None
-    limit = ENGINE_TRAITS[group.engine.name].batch(group.engine.version).sequences
+    limit = defaults(group.engine).sequences
     return _highest(1, max(1, limit), has_room)
 
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.engines.traits import Paging
+from generator.catalogs.engines.traits import BatchDefaults, Paging
 from generator.catalogs.versions import Release, release
 from generator.fit.formulas import CACHED, GIB, NOT_FREE_BYTES, captured_sizes
-from generator.records import record
+from generator.records import record, replace
 from generator.settings.flags import EngineSettings
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
@@ -100,11 +100,18 @@ def needed(model: DeclaredModel, engine: DeclaredEngine) -> int:
     return sequences(model) if ENGINE_TRAITS[engine.name].allocates_all else 1
 
 
+def defaults(engine: DeclaredEngine) -> BatchDefaults:
+    """The engine's default batch sizes, which vLLM doubles for throughput."""
+    batch = ENGINE_TRAITS[engine.name].batch(engine.version)
+    if engine.settings.word("performance-mode") != "throughput":
+        return batch
+    return replace(batch, tokens=2 * batch.tokens, sequences=2 * batch.sequences)
+
+
 def step(engine: DeclaredEngine) -> int:
     """The most tokens of one step."""
-    traits = ENGINE_TRAITS[engine.name]
-    batch = traits.batch(engine.version)
-    return _whole(engine.settings, traits.step_flag) or batch.counted_tokens or batch.tokens
+    batch, flag = defaults(engine), ENGINE_TRAITS[engine.name].step_flag
+    return _whole(engine.settings, flag) or batch.counted_tokens or batch.tokens
 
 
 def requested(
@@ -113,7 +120,7 @@ def requested(
     """What a site requests; `longest` is the model's own context, which is the default."""
     traits, settings = ENGINE_TRAITS[engine.name], engine.settings
     drafted = (model.speculative.tokens or 0) if model.speculative else 0
-    batch = traits.batch(engine.version)
+    batch = defaults(engine)
     running = model.max_sequences or batch.counted_sequences or batch.sequences
     paging, version = traits.paging, release(engine.version)
     graphs = _graphs(engine, running, drafted) if paging else None

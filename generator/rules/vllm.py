@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from generator.catalogs.advice import TOOL_CHOICE, TOOL_PARSER
-from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release
 from generator.diagnostics import Add, KeyPath, Replace
 from generator.engines.startup import Verdict
 from generator.fit.assessment import Fit
-from generator.fit.requested import has_full_graphs
+from generator.fit.requested import defaults, has_full_graphs
 from generator.models.architecture import known_checkpoint, shape
 from generator.rules.registry import Fault, rule
 from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
@@ -39,7 +38,7 @@ def fewer_states(model: DeclaredModel, engine: DeclaredEngine, fit: Fit) -> Iter
     known = shape(model)
     most = int(given) if given and fit.most_states else fit.most_states
     sure = int(given) if given else fit.states
-    running = model.max_sequences or ENGINE_TRAITS[NAME].batch(engine.version).sequences
+    running = model.max_sequences or defaults(engine).sequences
     if most is None or running <= most or not has_full_graphs(engine):
         return
     whose = "" if model.max_sequences else ", vLLM's default,"

@@ -7,6 +7,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release, version
 from generator.engines.startup import Start
 from generator.engines.vllm.startup.kinds import FACTS as OF_KINDS
+from generator.fit.requested import defaults
 from generator.models.architecture import is_of_modelopt
 
 # Kinds whose states can be kept for all tokens, not aligned with blocks; the default until 0.28.
@@ -58,10 +59,9 @@ def _step(start: Start) -> int | None:
 
     Source: vLLM 0.19.0 to 0.33.0, `_set_default_max_num_seqs_and_batched_tokens_args`.
     """
-    tokens = start.batch.tokens * (2 if start.word("performance-mode") == "throughput" else 1)
+    tokens = defaults(start.engine).tokens
     if start.value("enable-chunked-prefill") is False:
-        known = start.known.max_context if start.known else None
-        context = start.model.context_length or known
+        context = start.model.context_length or (start.known and start.known.max_context)
         tokens = max(tokens, context) if context else 0
     return start.count("max-num-batched-tokens", tokens) or None
 
