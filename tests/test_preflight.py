@@ -60,8 +60,9 @@ VLLM = {
             reader = ArgumentParser(prog="vllm serve")
             for flag in ("--max-num-seqs", "--host", "--tensor-parallel-size"):
                 reader.add_argument(flag)
-            for flag in ("--absent", "--unimported", "--crash", "--broken"):
+            for flag in ("--absent", "--unimported", "--crash"):
                 reader.add_argument(flag, action="store_true")
+            reader.add_argument("--broken", action="store_true", help="--broken is deprecated")
             reader.add_argument("model")
             asked = reader.parse_args(sys.argv[2:])
             if asked.broken:
@@ -308,6 +309,7 @@ def test_engine_describes_itself(image: Path, tmp_path: Path, sparkgen: Command)
     assert sparkgen("catalog", "list", cwd=tmp_path).out == f"{written}: {line}"
     lines = (tmp_path / written).read_text().splitlines()
     assert "--absent\tswitch" in lines
+    assert [line.split("\t")[0] for line in lines if "deprecated=" in line] == ["--broken"]
     # An earlier parser says more of this flag, but not what its type is here.
     assert "--max-num-seqs\ttext" in {"\t".join(line.split("\t")[:2]) for line in lines}
     assert lines[-1] == "VLLM_PORT\t\tint"

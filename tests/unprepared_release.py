@@ -4,14 +4,18 @@ r"""Checks sites of a release of vLLM that sparkgen does not have, by the catalo
     PYTHONPATH=.:tests python tests/unprepared_release.py own.json
 
 The built-in catalog of that release is taken away. `sparkgen catalog add` keeps the description,
-and all example sites, right sites and cases of rules about flags must have the same findings as
-before. Prints how many sites there are, how many findings they have, and which sites differ.
+and all example sites, right sites, cases of rules about flags and rows of `startup/` must have the
+same findings as before. Prints how many sites there are, how many findings they have, and which
+sites differ.
 """
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
+import yaml
+from startup.compare_vllm_classes import site
 from test_added_catalogs import SITES, VERSION, found, read
 
 from generator.catalogs import added, flag_files
@@ -19,22 +23,33 @@ from generator.catalogs import added, flag_files
 ROOT = Path(__file__).parents[1]
 
 
+def rows() -> Iterator[bytes]:
+    """The sites of the rows of `startup/vllm.yaml`, all with that release."""
+    empty = {"model": {}, "parallel": {}, "args": {}, "env": {}}
+    for row in yaml.safe_load((ROOT / "tests/startup/vllm.yaml").read_text("utf-8")):
+        for side in ("bad", "good"):
+            settings = empty | row[side]
+            settings["model"] = {"name": "gpt-oss-120b"} | settings["model"]
+            yield yaml.safe_dump(site(settings, "vllm", VERSION), sort_keys=False).encode()
+
+
 def main() -> int:
     """Compare; the exit status is 1 if any site differs."""
     text = added.described(Path(sys.argv[1]).read_bytes()).text
     files = [*ROOT.glob("sites/**/*.yaml"), *ROOT.glob("tests/right/**/*.yaml")]
     texts = [*(file.read_bytes() for file in sorted(files)), *SITES]
-    sites = [site for site in texts if f"version: {VERSION}\n".encode() in site]
+    sites = [each for each in texts if f"version: {VERSION}\n".encode() in each]
+    sites += rows()
     whole = flag_files._covered
-    before = [found(read(site, {})) for site in sites]
+    before = [found(read(each, {})) for each in sites]
 
     def covered(program: str) -> tuple[str, ...]:
         return tuple(each for each in whole(program) if each != VERSION)
 
     with patch.object(flag_files, "_covered", covered):
-        without = [found(read(site, {})) for site in sites]
-        after = [found(read(site, {"own.tsv": text})) for site in sites]
-    differing = [n for n, site in enumerate(sites) if before[n] != after[n]]
+        without = [found(read(each, {})) for each in sites]
+        after = [found(read(each, {"own.tsv": text})) for each in sites]
+    differing = [n for n in range(len(sites)) if before[n] != after[n]]
     for number in differing:
         print(sites[number].decode()[:200], before[number], after[number], sep="\n")
     changed = sum(one != other for one, other in zip(before, without, strict=True))
