@@ -1109,31 +1109,31 @@ def test_values_in_force_come_back(machine: Path) -> None:
     assert last.endswith(", but for that")
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (
-            "ip address flush dev enP7s7 && ip address add 10.0.0.12/24 dev enP7s7",
-            "this machine does not have the address 10.0.0.11 of spark1, but 10.0.0.12/24",
-        ),
-        (
-            "ip address flush dev enP7s7 && ip address add 10.0.0.11/24 dev enp1s0f0np0",
-            "enp1s0f0np0 has this node's own address 10.0.0.11, and would lose it",
-        ),
-        (
-            "ip link set enp1s0f0np0 up && ip address add 10.9.9.9/24 dev enp1s0f0np0 "
-            "&& ip route add default via 10.9.9.1",
-            "enp1s0f0np0 carries the default route, and would lose it",
-        ),
-        (
-            "ip address add 10.9.9.9/24 dev enp1s0f0np0 "
-            "&& export SSH_CONNECTION='10.9.9.8 5555 10.9.9.9 22'",
-            "enp1s0f0np0 has the address 10.9.9.9, over which somebody is logged in",
-        ),
-    ],
-    ids=["address", "own address", "route", "login"],
-)
-def test_what_is_in_force_is_looked_at(line: str, reason: str, machine: Path) -> None:
+IN_FORCE = {
+    "another address": (
+        "ip address flush dev enP7s7 && ip address add 10.0.0.12/24 dev enP7s7",
+        "this machine does not have the address 10.0.0.11 of spark1, but 10.0.0.12/24",
+    ),
+    "own address on a port": (
+        "ip address flush dev enP7s7 && ip address add 10.0.0.11/24 dev enp1s0f0np0",
+        "enp1s0f0np0 has this node's own address 10.0.0.11, and would lose it",
+    ),
+    "default route on a port": (
+        "ip link set enp1s0f0np0 up && ip address add 10.9.9.9/24 dev enp1s0f0np0 "
+        "&& ip route add default via 10.9.9.1",
+        "enp1s0f0np0 carries the default route, and would lose it",
+    ),
+    "login on a port": (
+        "ip address add 10.9.9.9/24 dev enp1s0f0np0 "
+        "&& export SSH_CONNECTION='10.9.9.8 5555 10.9.9.9 22'",
+        "enp1s0f0np0 has the address 10.9.9.9, over which somebody is logged in",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IN_FORCE)
+def test_what_is_in_force_is_looked_at(case: str, machine: Path) -> None:
+    line, reason = IN_FORCE[case]
     before = snapshot(machine)
     done = live(machine, f"{line} && $I --apply")
     assert f"refused: {reason}" in done.err

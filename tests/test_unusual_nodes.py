@@ -54,6 +54,16 @@ REFUSED = {
         "&& ip -6 route add default via fd09::1 dev enp1s0f0np0",
         "enp1s0f0np0 carries the default route, and would lose it",
     ),
+    "management on a bridge over a port": (
+        "ip link add br0 type bridge && ip link set enp1s0f0np0 master br0 up && "
+        "ip address flush dev enP7s7 && ip address add 10.0.0.11/24 dev br0",
+        "enp1s0f0np0 carries br0, which has this node's own address 10.0.0.11, and would lose it",
+    ),
+    "login over a macvlan of a port": (
+        "ip link set enp1s0f0np0 up && ip link add m0 link enp1s0f0np0 type macvlan && "
+        "ip address add 10.9.9.9/24 dev m0 && export SSH_CONNECTION='10.9.9.8 5 10.9.9.9 22'",
+        "enp1s0f0np0 carries m0, which has the address 10.9.9.9, over which somebody is logged in",
+    ),
     "login over IPv6 on a port": (
         "ip address add fd09::9/64 dev enp1s0f0np0 nodad "
         "&& export SSH_CONNECTION='fd09::8 5555 fd09::9 22'",
