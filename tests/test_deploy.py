@@ -60,11 +60,18 @@ def folder() -> Iterator[Path]:
         path = Path(folder)
         path.chmod(0o755)
         shutil.copytree(LAB_MESH.folder, path / "my site")
-        for name in ("host", "own", "bare", "other"):
+        for name in ("host", "own", "bare", "killed", "other"):
             argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path / name)]
             subprocess.run(argv, check=True)
-        bare = f'environment="PATH=/nowhere" {(path / "bare.pub").read_text()}'
-        (path / "keys").write_text((path / "own.pub").read_text() + bare)
+        (path / "killing").mkdir()
+        (path / "killing/rsync").write_text("#!/bin/bash\nkill -KILL $$\n")
+        (path / "killing/rsync").chmod(0o755)
+        keys = {"own": "/usr/bin:/bin", "bare": "/nowhere", "killed": f"{path}/killing:/usr/bin"}
+        lines = [
+            f'environment="PATH={folders}" {(path / f"{name}.pub").read_text()}'
+            for name, folders in keys.items()
+        ]
+        (path / "keys").write_text("".join(lines))
         (path / "sshd_config").write_text(
             f"HostKey {path}/host\nStrictModes no\nUsePAM no\nPermitUserEnvironment yes\n"
             f"AuthorizedKeysFile {path}/keys\nLogLevel VERBOSE\nListenAddress 127.0.0.1\n"
@@ -152,11 +159,18 @@ FAULTS = {
     "full disk": ("User guest", "refused", "its disk is full"),
     "others' files": ("User guest", "refused", "sparkgen-bundle there belongs to somebody else"),
     "no home": ("User guest", "refused", "its user has no home folder"),
-    "noisy shell": ("User guest", "refused", "its shell prints something, or runs nothing"),
+    "noisy shell": ("User guest", "refused", "its shell prints something, or its sshd allows"),
     "sessions": ("Port 2200", "refused", "its sshd opens no further session"),
     "jump": ("ProxyJump nobody@127.0.0.1:23", "unreachable", "it or your jump host drops"),
     "password": ("User guest", "refused", "sudo needs a password, and there is no terminal"),
+    "SFTP alone": ("Port 2200", "refused", "or its sshd allows SFTP alone"),
+    "some commands": ("User guest", "refused", "its sudoers file does not let this user run"),
+    "other commands without a password": ("User guest", "refused", "sudo needs a password"),
+    "rsync killed there": ("IdentityFile {}/killed", "refused", "rsync ended there"),
 }
+ROOM = "mount -o remount,size=90% /home/guest"
+GOOD = "good ALL=(root) NOPASSWD: ALL"
+SUDOERS = f"printf '%s\\n' '{GOOD}' 'guest ALL=(root) {{}}' >/etc/sudoers"
 BEFORE = {
     "others' files": "mkdir -m 0700 /home/guest/sparkgen-bundle",
     "no home": "umount /home/guest && rmdir /home/guest",
@@ -165,7 +179,13 @@ BEFORE = {
         'printf "%s\\n" "Port 2200" "MaxSessions 0" "PidFile none" '
         '| cat - "$T/sshd_config" >"$T/two"; /usr/sbin/sshd -f "$T/two"'
     ),
-    "password": "mount -o remount,size=90% /home/guest",
+    "password": ROOM,
+    "SFTP alone": (
+        'printf "%s\n" "Port 2200" "ForceCommand internal-sftp" "PidFile none" '
+        '| cat - "$T/sshd_config" >"$T/two"; /usr/sbin/sshd -f "$T/two"'
+    ),
+    "some commands": f"{ROOM}; {SUDOERS.format('NOPASSWD: ALL, !/home/guest/sparkgen-bundle/*')}",
+    "other commands without a password": f"{ROOM}; {SUDOERS.format('NOPASSWD: /usr/bin/id')}",
 }
 
 
