@@ -23,7 +23,7 @@ FILES = {path.relative_to(PAYLOAD).as_posix() for path in PAYLOAD.rglob("*") if 
 SHELL = sorted(path for path in FILES if path.endswith(".sh"))
 PYTHON = sorted(path for path in FILES if path.endswith(".py"))
 
-MODULES = ("network", "node", "running", "weights")
+MODULES = ("network", "node", "running", "services", "weights")
 
 # Always using braces is a matter of taste, as is -n; a failure in a condition is a valid answer.
 ALLOWED = "--exclude=SC2244,SC2250,SC2310,SC2312"
@@ -223,11 +223,9 @@ COUNTED = {
 @pytest.mark.parametrize("site", COUNTED)
 def test_verify_counts_tokens_of_each_engine(site: str) -> None:
     metrics, total = COUNTED[site]
-    verify = loaded("node/verify.py")
-    folder, said = (
-        BY_NAME[site].folder / "spark1",
-        verify.Answer(True, f"# TYPE a counter\n{metrics}"),
-    )
+    verify, node = loaded("node/verify.py"), loaded("node/opt/sparkgen/node.py")
+    folder = BY_NAME[site].folder / "spark1"
+    said = node.Answer(True, f"# TYPE a counter\n{metrics}")
     (engine,) = verify.Node(folder, verify.Options(), run=lambda *words: said).engines
     found = engine.counted("TOKEN_COUNTERS", engine.metrics())
     assert found == (float(total) if total else None)

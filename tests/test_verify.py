@@ -98,6 +98,8 @@ class Machine:
             pairs.append(("/sys/class/net", f"{tree}/sys-class/net"))
         else:
             pairs.append((f"{tree}/proc-conf", "/mnt/proc/sys/net/ipv4/conf"))
+        # What is mounted as an overlay can't be written.
+        pairs += [(f"{tree}/var", "/mnt/var")]
         pairs += [(f"{tree}/sys-class", "/mnt/sys/class"), (f"{tree}/meminfo", "/mnt/proc/meminfo")]
         binds = (f"{source} {target} none rbind 0 0\n" for source, target in pairs)
         return f"overlay /mnt overlay lowerdir={tree}:/ 0 0\n" + "".join(binds)
@@ -189,7 +191,8 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     loopback = f"127.0.0.1 localhost\n127.0.1.1 {node.name}\n"
     fabric_hosts = tree / "etc/sparkgen/hosts"
     host.write("etc/hosts", loopback + (fabric_hosts.read_text() if fabric_hosts.exists() else ""))
-    (tree / "etc/netplan").mkdir(exist_ok=True)
+    for path in ("etc/netplan", "var"):
+        (tree / path).mkdir(exist_ok=True)
     host.write("meminfo", MEMORY)
     if folder.secrets:
         (tree / "etc/sparkgen/secrets.env").chmod(0o600)
@@ -227,7 +230,7 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
         },
         "ufw": {"'show added'": rules(host)},
         "iptables": {"-S": in_kernel(UFW_RULES)},
-        "nft": {"'list chains'": CHAINS},
+        "nft": {"'list ruleset'": CHAINS},
         "fail2ban-client": {"'status sshd'": "Status for the jail: sshd\\n"},
         "lldpcli": {"'-f keyvalue show neighbors'": neighbours(host)},
         "journalctl": {"*": KERNEL_LOG},
@@ -901,7 +904,7 @@ FAULTS = (
     ),
     Fault(
         "bundle",
-        "SHA256SUMS is missing or empty",
+        "SHA256SUMS is missing, empty or cut off",
         "copy the folder spark1 of the bundle here again",
         removes(f"{BUNDLE}/SHA256SUMS"),
         skipped=("files",),
@@ -1551,9 +1554,9 @@ FAULTS = (
     ),
     Fault(
         "firewall",
-        "ufw is right; not looked at: whether inet filter, which drop by default too, let",
+        "ufw is right; not looked at: whether inet filter, which also refuse packets, let",
         "",
-        answer("nft", CHAINS.replace("ip filter", "inet filter"), "'list chains'"),
+        answer("nft", CHAINS.replace("ip filter", "inet filter"), "'list ruleset'"),
         SERVICES,
         status="SKIP",
     ),

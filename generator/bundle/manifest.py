@@ -14,7 +14,8 @@ _FORMAT = 1
 
 def checksums(files: Iterable[File]) -> str:
     """The checksums for `sha256sum --check` in the node's folder."""
-    return "".join([f"{file.sha256}  {file.path.partition('/')[2]}\n" for file in files])
+    rows = ((file.path.partition("/")[2], file.sha256) for file in files)
+    return "".join([f"{digest}  {path}\n" for path, digest in sorted(rows)])
 
 
 def manifest(site: Site, source_sha256: str, bundle: Tree) -> str:

@@ -23,7 +23,7 @@ from generator.activation import (
 from generator.bundle.cable_sheet import cable_sheet
 from generator.bundle.payload import is_copied, original
 from generator.catalogs.engines import module_name, names
-from generator.services import SERVICES
+from generator.services import GATEWAY, PROXY, SERVICES
 from generator.site import FILES, RAW_ENV, Member, Node, Part, Site
 from generator.site.entry import Entry, OperatorEntry, everywhere, of_engine, of_job, several
 from generator.site.places import is_context as is_context
@@ -66,8 +66,15 @@ def _is_native(site: Part, node: Member) -> bool:
     return bool(site.engine.venv)
 
 
-def _launches(site: Site, node: Node) -> bool:
-    return any(_is_launched(*part) for part in site.parts_of(node.name))
+def _if_any(test: Callable[[Part, Member], object]) -> Callable[[Site, Node], bool]:
+    """Nodes with an engine that passes a test."""
+    return lambda site, node: any(test(*part) for part in site.parts_of(node.name))
+
+
+_launches = _if_any(_is_launched)
+_starts_in_order = _if_any(lambda part, member: member.starts_after)
+_reads_models = _if_any(lambda part, member: True)
+_has_secrets = _if_any(lambda part, member: part.engine.secrets)
 
 
 def _is_tested(site: Site, node: Node) -> bool:
@@ -82,12 +89,8 @@ def _runs_nothing(site: Site, node: Node) -> bool:
     return bool(node.interfaces) and not site.parts_of(node.name)
 
 
-def _starts_in_order(site: Site, node: Node) -> bool:
-    return any(member.starts_after for _, member in site.parts_of(node.name))
-
-
-def _reads_models(site: Site, node: Node) -> bool:
-    return bool(site.parts_of(node.name))
+def _has_checked_service(site: Site, node: Node) -> bool:
+    return not {"firewall", "ssh", PROXY, GATEWAY}.isdisjoint(site.services)
 
 
 def _is_of_group(site: Part, node: Member) -> bool:
@@ -128,15 +131,9 @@ def _nccl(site: Site, node: Node) -> Hashable:
     return tuple(node.nccl.items())
 
 
-def _has_secrets(site: Site, node: Node) -> bool:
-    return any(part.engine.secrets for part, _ in site.parts_of(node.name))
-
-
 def _runs(engine: str) -> Callable[[Site, Node], bool]:
     """Nodes where launch.sh starts that engine."""
-    return lambda site, node: any(
-        _is_launched(*part) and part[0].engine.name == engine for part in site.parts_of(node.name)
-    )
+    return _if_any(lambda part, node: _is_launched(part, node) and part.engine.name == engine)
 
 
 def _preflight() -> Iterator[Entry]:
@@ -153,11 +150,7 @@ def _preflight() -> Iterator[Entry]:
 def _mounts(name: str) -> Callable[[Site, Node], bool]:
     """Nodes whose container mounts that script."""
     inside = f"/opt/sparkgen/{name}"
-    return lambda site, node: any(
-        mount.inside == inside
-        for _, member in site.parts_of(node.name)
-        for mount in member.container.mounts
-    )
+    return _if_any(lambda part, node: inside in [mount.inside for mount in node.container.mounts])
 
 
 _OF_EVERY_SITE = (
@@ -196,7 +189,7 @@ _OF_EVERY_SITE = (
     Entry("opt/sparkgen/mpi.sh", RESTART, 0o755, _mounts("mpi.sh"), payload=True),
     Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, _is_tested, payload=True),
     of_engine("opt/sparkgen/options.yaml", RESTART, 0o644, _mounts("options.yaml")),
-    Entry("opt/sparkgen/network.py", NOTHING, payload=True),
+    Entry("opt/sparkgen/network.py", NOTHING, wanted=several, payload=True),
     Entry("opt/sparkgen/node.py", NOTHING, payload=True),
     *_preflight(),
     Entry("opt/sparkgen/rank.sh", RESTART, 0o755, _mounts("rank.sh"), payload=True),
@@ -206,6 +199,7 @@ _OF_EVERY_SITE = (
     Entry("opt/sparkgen/serve.py", RESTART, 0o644, _mounts("serve.py"), payload=True),
     of_engine("opt/sparkgen/serve.sbatch", NOTHING, 0o755, _has_job, alike=everywhere),
     Entry("opt/sparkgen/session.sh", RESTART, 0o755, _mounts("session.sh"), payload=True),
+    Entry("opt/sparkgen/services.py", NOTHING, wanted=_has_checked_service, payload=True),
     of_engine("opt/sparkgen/ssh_config", RESTART, 0o644, _mounts("ssh_config")),
     of_engine("opt/sparkgen/sshd_config", RESTART, 0o644, _mounts("sshd_config")),
     Entry("opt/sparkgen/wait-engines.sh", NOTHING, 0o755, _starts_in_order, payload=True),
