@@ -498,6 +498,14 @@ OWN_STATES: dict[str, State] = {
     "folder for /etc/hosts": State(instead("etc/hosts", Path.mkdir)),
     "no /etc/hosts": State(lambda m: (m.tree / "etc/hosts").unlink()),
     "list of checksums that is cut": State(cut_sums, runs=False),
+    **{
+        f"no module {name}": State(
+            lambda m, name=name: (m.tree / test_verify.BUNDLE / f"opt/sparkgen/{name}.py").unlink(),
+            SERVICES,
+            runs=False,
+        )
+        for name in ("network", "services")
+    },
     "container that restarts": State(container("State_Status", "restarting")),
     "container with all rights": State(container("HostConfig_Privileged", True)),
     "container with a network of its own": State(container("HostConfig_NetworkMode", "bridge")),
