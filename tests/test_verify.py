@@ -2874,6 +2874,8 @@ def test_gateway(mesh: Machine) -> None:
     facts = ["GATEWAY=http://10.0.0.11:8088", *(f"SERVED={one}" for one in served)]
     file = mesh.tree / BUNDLE / "etc/sparkgen/node.env"
     file.write_text(file.read_text() + "\n".join(facts) + "\n")
+    module = "opt/sparkgen/services.py"
+    shutil.copy(SERVICES.path / module, mesh.tree / BUNDLE / module)
     assert mesh.lines()["gateway"] == "SKIP sparkgen-proxy is not running"
     mesh.answers["systemctl"]["'is-active sparkgen-proxy'"] = "active\\n"
     mesh.answers["curl"] = {}
