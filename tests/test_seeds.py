@@ -10,10 +10,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 from bundles import BUNDLES
 from programs import require
 
 TESTS = Path(__file__).parent
+BY_NAME = {bundle.name: bundle for bundle in BUNDLES}
 
 SEEDS = {
     "the second interface of a port has an address too: variables come from what netplan gets": (
@@ -101,8 +103,24 @@ SEEDS = {
         "test_slurm.py::test_job_beside_an_engine",
         "golden/network-pair",
     ),
+    "an override that names something without an address is an error": (
+        "errors/SG402-socket-interface",
+        "errors/SG414-half-without-address",
+    ),
+    "the model in three stages has what its recipe gives it, the mod with the chat template too": (
+        "test_seeds.py::test_lab_mesh_is_its_recipe",
+        "errors/SG696-relative",
+    ),
+    "netplan try: install.sh itself takes back what is not confirmed in time": (
+        "test_install.py::test_change_is_confirmed",
+        "test_install.py::test_change_that_hangs_is_undone_in_time",
+    ),
+    "perfquery: RoCE has its counters in sysfs alone, where the runbook and verify.py read them": (
+        "test_seeds.py::test_counters_are_those_of_roce",
+    ),
     "logins: a key per node, three tries in 20 seconds, no passwords from elsewhere": (
         "test_services.py::test_sshd",
+        "test_seeds.py::test_ssh_takes_the_operators_own_keys",
         "test_services.py::test_ssh_knows_a_node_by_all_its_names",
         "test_services.py::test_keys_are_copied_once",
         "test_seeds.py::test_runbook_commands_at_the_machine",
@@ -113,7 +131,7 @@ SEEDS = {
 def test_runbook_commands_at_the_machine(tmp_path: Path) -> None:
     """A host key is forgotten under the name that ssh keeps it under, and tmux takes the name."""
     require("ssh-keygen", "tmux")
-    bundle = next(bundle for bundle in BUNDLES if bundle.name == "lab-mesh")
+    bundle = BY_NAME["lab-mesh"]
     runbook = (bundle.folder / "README.md").read_text()
     [forget] = re.findall(r"`(ssh-keygen -R [^`]+)`", runbook)
     [work] = re.findall(r"`tmux (new -A -s [^`]+)`", runbook)
@@ -128,6 +146,57 @@ def test_runbook_commands_at_the_machine(tmp_path: Path) -> None:
     shown = subprocess.run([*tmux, "ls"], capture_output=True, text=True)
     subprocess.run([*tmux, "kill-server"], check=True)
     assert shown.stdout.startswith("lab-mesh:")
+
+
+def test_lab_mesh_is_its_recipe() -> None:
+    """It has what the recipe says, but for a loader and a share that fit the release."""
+    lab, recipe = (
+        yaml.safe_load(path.read_text())
+        for path in (BY_NAME["lab-mesh"].file, TESTS / "deployments/registry-qwen-397b-mesh.yaml")
+    )
+    assert lab["model"] == recipe["model"]
+    ours, theirs = lab["engine"], recipe["engine"]
+    for key in ("image", "nccl", "parallel"):
+        assert ours[key] == theirs[key]
+    assert {name: str(value) for name, value in ours["env"].items()} == theirs["env"]
+    template = ours["args"].pop("chat-template")
+    assert ours["args"] == theirs["args"] | {"load-format": "fastsafetensors"}
+    (file,) = ours["files"]
+    assert file["path"] == template
+    assert re.fullmatch("[0-9a-f]{64}", file["sha256"])
+
+
+def test_counters_are_those_of_roce(tmp_path: Path) -> None:
+    bundle = BY_NAME["lab-mesh"]
+    text = (bundle.folder / "REFERENCE.md").read_text()
+    assert "perfquery" not in text
+    (command,) = re.findall(r"^grep \. (/sys/class/infiniband/\S+)$", text, re.MULTILINE)
+    hcas = [interface.hca for interface in bundle.site.head.interfaces]
+    for hca in hcas:
+        counters = tmp_path / f"sys/class/infiniband/{hca}/ports/1/counters"
+        counters.mkdir(parents=True)
+        (counters / "port_xmit_data").write_text("4\n")
+    shown = subprocess.run(
+        ["bash", "-c", f"grep . {tmp_path}{command}"], capture_output=True, text=True, check=True
+    ).stdout
+    assert sorted(line.split("/")[-5] for line in shown.splitlines()) == sorted(hcas)
+
+
+def test_ssh_takes_the_operators_own_keys() -> None:
+    """The file is in the repository: it names no key, and a fast network needs no compression."""
+    require("ssh")
+    config = BY_NAME["lab-mesh"].folder / "operator/ssh_config"
+    told, default = (
+        subprocess.run(["ssh", "-G", "-F", file, "spark1"], capture_output=True, text=True).stdout
+        for file in (str(config), "/dev/null")
+    )
+    for word in ("identityfile", "compression", "identitiesonly"):
+        lines = [
+            [line for line in text.splitlines() if line.startswith(f"{word} ")]
+            for text in (told, default)
+        ]
+        assert lines[0] == lines[1]
+    assert "\ncompression no\n" in told
 
 
 @cache
