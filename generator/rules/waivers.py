@@ -1,7 +1,7 @@
 """Waivers: warnings that a site openly accepts, with a reason."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from generator.diagnostics import (
     Finding,
@@ -18,6 +18,7 @@ from generator.diagnostics import (
 from generator.records import replace
 from generator.rules.registry import RULES, Rule
 from generator.sitefile.declaration import Waiver
+from generator.sitefile.renamed import path_now
 
 
 def waived(
@@ -31,6 +32,8 @@ def waived(
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if waivers is None:
         return errors
+    renamed = [note for index, waiver in enumerate(waivers) for note in _renamed(waiver, index)]
+    waivers = [replace(waiver, paths=tuple(map(path_now, waiver.paths))) for waiver in waivers]
     warnings = [finding for finding in findings if finding.severity is not Severity.ERROR]
     kept = [finding for finding in warnings if not any(_covers(w, finding) for w in waivers)]
     # An error made by the policy already says that a waiver does not help.
@@ -63,7 +66,7 @@ def waived(
             unused.append(_unused(waiver, ("waivers", index)))
         else:
             unused += [_idle(waiver, ("waivers", index, "path", place)) for place in idle]
-    return errors + kept + unused
+    return errors + kept + unused + renamed
 
 
 def _is_error(rule: Rule) -> bool:
@@ -78,6 +81,17 @@ def _matches(rule: str, path: str, finding: Finding) -> bool:
     """Whether a finding is of that rule and at that place; `*` matches any text."""
     pattern = ".*".join(map(re.escape, path.split("*")))
     return finding.rule == rule and re.fullmatch(pattern, path_text(finding.path)) is not None
+
+
+def _renamed(waiver: Waiver, index: int) -> Iterator[Finding]:
+    """A place by the earlier name of a key."""
+    for number, path in enumerate(waiver.paths):
+        if (now := path_now(path)) != path:
+            place: KeyPath = ("waivers", index, "path", number)[: 4 if waiver.is_list else 3]
+            message, edits = f"'{path}' is called '{now}' now", replacements(place, [now])
+            yield Finding(
+                "SG111", Severity.NOTE, message, place, help=f"write '{now}'", proposals=edits
+            )
 
 
 def _misspelt(waiver: Waiver, path: KeyPath, meant: str) -> Finding:

@@ -1,5 +1,6 @@
 """Keys that had another name in an earlier release: they are read as what they are called now."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 
@@ -19,14 +20,14 @@ def _names() -> frozenset[str]:
     return frozenset(path.rpartition(".")[2] for path in renamed())
 
 
-def earlier_name(path: KeyPath, span: Span) -> Finding | None:
+def earlier_name(path: KeyPath, span: Span | None = None) -> Finding | None:
     """What to say about a key's earlier name, at its path now; nothing about another key."""
     if path[-1] not in _names():
         return None
     names = tuple(part for part in path_in_group(path) if isinstance(part, str))
-    if (text := path_text(names)) not in renamed():
+    now, release = renamed().get(path_text(names), ("", ""))
+    if not now:
         return None
-    now, release = renamed()[text]
     return Finding(
         "SG111",
         Severity.NOTE,
@@ -37,3 +38,10 @@ def earlier_name(path: KeyPath, span: Span) -> Finding | None:
         proposals=((Rename(path, now),),),
         stage=Stage.SHAPE,
     )
+
+
+def path_now(text: str) -> str:
+    """A path as findings print it, with its key's name now."""
+    parts = re.findall(r"[^].[]+", text)
+    found = earlier_name(tuple(int(part) if part.isdigit() else part for part in parts))
+    return path_text(found.path) if found else text

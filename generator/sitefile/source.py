@@ -450,9 +450,9 @@ class _Builder:
                     "write one word before the ':'",
                 )
                 continue
-            if earlier := earlier_name((*path, str(key_node.value)), _span(key_node)):
-                self.findings.append(earlier)
-                key_node.value = earlier.path[-1]
+            if named := earlier_name((*path, str(key_node.value)), _span(key_node)):
+                self.findings.append(named)
+                key_node.value = named.path[-1]
             key = str(key_node.value)
             place = (*path, key)
             if key == "<<" and not key_node.style:
@@ -466,12 +466,18 @@ class _Builder:
             elif key in first and len(self.findings) > _MOST_FINDINGS:
                 continue
             elif key in first:
+                earlier = [f for f in self.findings if f.rule == "SG111" and f.path == place]
+                self.findings = [f for f in self.findings if f not in earlier]
                 self._key_fault(
                     "SG003",
-                    f"the key '{key}' is written twice",
+                    f"{earlier[0].message}, and both are written"
+                    if earlier
+                    else f"the key '{key}' is written twice",
                     place,
                     key_node,
-                    "keep one of the two",
+                    f"both mean the same: keep one, as '{key}'"
+                    if earlier
+                    else "keep one of the two",
                     related=(Related("first written", place),),
                     proposals=_removal_of_either(place, first[key], value_node),
                 )
