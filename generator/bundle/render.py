@@ -221,11 +221,10 @@ def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
 
 
 def _drop_ins(site: Site, node: Node) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
-    """How soon the kernel ends what runs beside an engine: paths, the template and its values."""
-    others = {each.name: each for _, member in site.parts_of(node.name) for each in member.other}
-    for name, each in others.items():
+    """How soon the kernel ends what else runs there: paths, the template and its values."""
+    for each in node.other:
         if each.oom_score is not None:
-            path = f"etc/systemd/system/{name}.service.d/sparkgen.conf"
+            path = f"etc/systemd/system/{each.name}.service.d/sparkgen.conf"
             yield path, (OOM_SCORE, {"site": site, "program": each})
 
 

@@ -226,6 +226,7 @@ def _whole(
                 login=member.login if member else unused.login,
                 hosts=hosts(interfaces, routes_of),
                 routes=routes_of,
+                other=node.other,
             )
         )
     return Site(

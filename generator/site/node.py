@@ -87,6 +87,7 @@ class Node:
         memory_gb=Origin("{node}.memory_gb|defaults.memory_gb"),
         name=Origin("{node}.name"),
         nccl=_SETTINGS,
+        other=Origin("{node}.other"),
         rank=RANK,
         forwards=_ROUTES,
         routes=_ROUTES,
@@ -111,6 +112,7 @@ class Node:
     login: Mapping[str, str]
     hosts: tuple[HostEntry, ...]
     routes: tuple[Route, ...]
+    other: tuple[OtherProgram, ...]
 
     @property
     def is_head(self) -> bool:
@@ -149,7 +151,7 @@ class Member(Node):
     """A node as it serves in a part of the site: a rank of an engine, and what that reads.
 
     `link` is the subnet that a worker shares with the head. `starts_after` are the groups on the
-    node whose engines start before this one's, and `other` the units that share its memory.
+    node whose engines start before this one's.
     """
 
     ORIGINS = Node.ORIGINS | origins(
@@ -158,7 +160,6 @@ class Member(Node):
         environment=_SETTINGS,
         raw_environment=Origin("engine.env", "values that Compose would read as syntax"),
         model_path=Origin("{node}.model_path"),
-        other=Origin("{node}.other"),
         starts_after=Origin("groups", "engines of one node start one after the other"),
     )
 
@@ -170,7 +171,6 @@ class Member(Node):
     carried: tuple[CarriedFile, ...]
     placed: tuple[PlacedFile, ...]
     starts_after: Words = ()
-    other: tuple[OtherProgram, ...] = ()
 
     @cached_property
     def env(self) -> Mapping[str, str]:
