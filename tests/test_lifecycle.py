@@ -22,6 +22,9 @@ from generator.verify.namespaces import PROGRAMS, fabric
 SINGLE = next(folder for folder in NODES if folder.bundle.name == "single")
 LAB_MESH = [folder for folder in NODES if folder.bundle.name == "lab-mesh"]
 SECRETIVE = next(folder for folder in NODES if folder.bundle.name == "golden-llamacpp-single")
+BESIDE_OTHERS = next(
+    folder for folder in NODES if folder.bundle.name == "golden-single-beside-others"
+)
 GUARDED = next(folder for folder in NODES if "guard" in folder.site.services)
 LINKS = "etc/systemd/system/multi-user.target.wants"
 
@@ -259,3 +262,33 @@ def test_guard_stops_the_unit(tmp_path: Path) -> None:
         machine.wait("inactive")
         assert machine.calls == [*START, "docker stop", *END]
         assert machine.state("sparkgen-guard") == "active"
+
+
+def test_other_programs_start_in_their_order(tmp_path: Path) -> None:
+    """Before the engine or after it, with their OOM score."""
+    require("nsenter", "systemctl", "unshare")
+    require_root()
+    tree = prepared(BESIDE_OTHERS.copy(tmp_path))
+    (others,) = (node.other for node in BESIDE_OTHERS.site.nodes)
+    for each in others:
+        text = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sleep 0.1\n"
+        (tree / f"opt/units/{each.name}.service").write_text(text)
+    # As at boot, all are asked for at once.
+    wanted = " ".join(f"{name}.service" for name in (*(o.name for o in others[::-1]), ENGINE))
+    (tree / "opt/units/all.target").write_text(f"[Unit]\nWants={wanted}\nAfter={wanted}\n")
+    with booted(tree) as machine:
+        machine.systemctl("start", "all.target")
+        shown = {
+            unit: dict(
+                line.split("=", 1)
+                for line in machine.run(
+                    "systemctl", "show", "-p", "InactiveExitTimestampMonotonic,OOMScoreAdjust", unit
+                ).stdout.splitlines()
+            )
+            for unit in (ENGINE, *(each.name for each in others))
+        }
+    started = sorted(shown, key=lambda unit: int(shown[unit]["InactiveExitTimestampMonotonic"]))
+    before = [each.name for each in others if each.starts == "before"]
+    assert started == [*before, ENGINE, *(each.name for each in others if each.starts == "after")]
+    for each in others:
+        assert shown[each.name]["OOMScoreAdjust"] == str(each.oom_score or 0)

@@ -76,7 +76,10 @@ class Rank:
 
 @record
 class Node:
-    """One machine of the site, with what its folder of the bundle contains besides engines."""
+    """One machine of the site, with what its folder of the bundle contains besides engines.
+
+    `other` are the units that share its memory.
+    """
 
     ORIGIN = Origin("{node}")
     ORIGINS = origins(
