@@ -31,7 +31,7 @@ CACHES = {
 }
 
 # What all but NCCL take the interface of the control plane from.
-_INTERFACE = (
+INTERFACE_VARIABLES = (
     *("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "UCX_NET_DEVICES"),
     "OMPI_MCA_btl_tcp_if_include",
 )
@@ -39,7 +39,7 @@ _CACHED = Origin("", "caches are kept across restarts")
 # For the variables derived here; topologies, services and engines declare those that they add.
 ORIGINS: Mapping[str, Origin] = {
     **{name: Origin(keys, how) for name, keys, how in rows("variables")},
-    **dict.fromkeys(("NCCL_SOCKET_IFNAME", *_INTERFACE), ControlPlane.ORIGIN),
+    **dict.fromkeys(("NCCL_SOCKET_IFNAME", *INTERFACE_VARIABLES), ControlPlane.ORIGIN),
     **dict.fromkeys(CACHES, _CACHED),
 }
 
@@ -129,7 +129,7 @@ def nccl(
 
 def control_plane(control: ControlPlane, head: IPv4Address) -> dict[str, str]:
     """The same interface for Gloo, PyTorch, UCX and Open MPI; only NCCL has the leading `=`."""
-    return {**dict.fromkeys(_INTERFACE, control.interface), "MASTER_ADDR": str(head)}
+    return {**dict.fromkeys(INTERFACE_VARIABLES, control.interface), "MASTER_ADDR": str(head)}
 
 
 def login_part(groups: Sequence[Variables]) -> dict[str, str]:

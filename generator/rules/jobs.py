@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from generator.derive.environment import ORIGINS
+from generator.derive.environment import INTERFACE_VARIABLES, ORIGINS
 from generator.diagnostics import KeyPath, Related, Severity, listed
 from generator.fabric.addressing import Fabric
 from generator.fabric.groups import gap
@@ -15,6 +15,11 @@ from generator.sitefile.beside import Beside, Source
 from generator.sitefile.declaration import DeclaredJob, Topology
 
 Jobs = Sequence[DeclaredJob]
+# What each rank has besides NCCL's variables.
+_RANK = {
+    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"),
+    *INTERFACE_VARIABLES,
+}
 # The nodes of each group that serves; the only engine of a site has no name.
 Serving = Mapping[str, Sequence[str]]
 
@@ -121,7 +126,7 @@ def override_of_a_job(jobs: Jobs) -> Iterator[Fault]:
     """The environment of a job leaves alone what is derived from the cabling."""
     for job in jobs:
         for name in job.env:
-            if name in ORIGINS or name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT"):
+            if name in _RANK or (name in ORIGINS and name.startswith("NCCL_")):
                 yield to_remove(f"sparkgen sets {name} itself", (*job.path, "env", name))
 
 
