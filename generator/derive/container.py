@@ -70,6 +70,7 @@ def container(
     module = ENGINES[engine.name]
     first = (*_handed_over(rank, engine), *(("bash", prepare) if prepare else ()))
     program, *rest = first + module.entrypoint(rank, engine)
+    kept = model.kv_offload
     return Container(
         image=engine.image,
         entrypoint=program,
@@ -78,7 +79,8 @@ def container(
         mounts=(*_mounts(rank, engine, model, hub, model_path, group, has_nccl_conf), *files),
         devices=tuple(dict.fromkeys((*(_RDMA if has_fabric else ()), *own.devices))),
         env_files=engine.env_files,
-        shm_size_gib=own.shm_gib or _shared_gib(model),
+        # The file that buffers vLLM's KV cache on disk is in it, too.
+        shm_size_gib=own.shm_gib or SHM_GIB + (kept.buffer_gib if kept else 0),
         memory_gib=own.memory_gib,
         cpus=own.cpus,
         capabilities=CAPABILITIES,
@@ -90,11 +92,6 @@ def container(
         stop_seconds=STOP_SECONDS,
         health=_health(engine) if _is_checked(rank, engine) else None,
     )
-
-
-def _shared_gib(model: Model) -> int:
-    """Shared memory also holds the file that buffers vLLM's KV cache on disk."""
-    return SHM_GIB + (model.kv_offload.buffer_gib if model.kv_offload else 0)
 
 
 def _mounts(

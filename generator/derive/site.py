@@ -205,10 +205,10 @@ def _whole(
     is_one_network = not groups and len({each.head for each in idle.values()}) == 1
     nodes = []
     for rank, node in enumerate(declared.nodes):
-        member = members.get((node.name, configured.get(node.name, "")))
-        unused = idle[node.name]
+        # As its engine has it, or without one, as jobs do that people start.
+        known = members.get((node.name, configured.get(node.name, ""))) or idle[node.name]
         interfaces, routes_of = fabric.interfaces[node.name], ways.get(node.name, ())
-        control = member.control if member else unused.control
+        control = known.control
         if node.management and not is_one_network:
             control = on_management(node.management)
         nodes.append(
@@ -222,8 +222,8 @@ def _whole(
                 management=node.management,
                 interfaces=interfaces,
                 control=control,
-                nccl=member.nccl if member else unused.nccl,
-                login=member.login if member else unused.login,
+                nccl=known.nccl,
+                login=known.login,
                 hosts=hosts(interfaces, routes_of),
                 routes=routes_of,
                 other=node.other,

@@ -250,7 +250,8 @@ def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
                         related=tuple(Related("used", one.path) for one in owners if one),
                     )
             elif owner:
-                free = _free_port(end, nodes, cabling)
+                own = [end.name] if end.name in _names(nodes) else []
+                free = next(iter(_free_ports(own, cabling)), "")
                 yield Fault(
                     f"port {end} is used by two cables",
                     end.path,
@@ -270,10 +271,6 @@ def _is_at_no_port(nodes: Nodes, cable: DeclaredCable) -> bool:
     """Whether an end names a port that no node has: where the cable is, is not known."""
     names = _names(nodes)
     return any(end.name in names and end.port not in PORT_NAMES for end in cable.endpoints)
-
-
-def _free_port(end: Endpoint, nodes: Nodes, cabling: Cabling) -> str:
-    return next(iter(_free_ports([end.name] if end.name in _names(nodes) else [], cabling)), "")
 
 
 def _free_ports(names: Iterable[str], cabling: Cabling) -> list[str]:
@@ -325,8 +322,9 @@ def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterato
     if in_groups and not count and kind.most == 1:
         return
     fitting = [*likely(count), *([PAIRS] if in_groups and count > 2 else [])] if count else [SINGLE]
+    are = "is one" if count == 1 else f"are {count}"
     yield Fault(
-        f"'{topology.kind}' needs {_count(kind.fewest, kind.most)}, and there {_are(count)}"
+        f"'{topology.kind}' needs {_count(kind.fewest, kind.most)}, and there {are}"
         f"{' that cables join' if in_groups else ''}",
         ("topology", "kind") if topology.is_stated else ("cabling",),
         f"write {listed(repr(f'kind: {name}') for name in fitting)}",
@@ -334,10 +332,6 @@ def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterato
         related=(Related("the nodes", ("nodes",)),),
         proposals=replacements(("topology", "kind"), fitting) if topology.is_stated else (),
     )
-
-
-def _are(count: int) -> str:
-    return "is one" if count == 1 else f"are {count}"
 
 
 def _count(low: int, high: int) -> str:
@@ -566,21 +560,18 @@ def redundant_second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fau
     for cable in cabling:
         known = first.setdefault(frozenset(_joined(cable)), cable)
         if known is not cable:
+            is_crossed = len({end.port for end in cable.endpoints}) == 2
             yield Fault(
                 "a second cable between two nodes makes them no faster",
                 (*cable.path, "endpoints"),
                 "remove it: one cable is as fast as a node's PCIe links"
-                f"{_CROSSED if _is_crossed(cable) else ''}",
+                f"{_CROSSED if is_crossed else ''}",
                 related=(Related("the first cable", (*known.path, "endpoints")),),
                 proposals=removal(cable.path),
             )
 
 
 _CROSSED = f", and NCCL before {ROUTED_FROM} can't tell the ports of crossed ones apart"
-
-
-def _is_crossed(cable: DeclaredCable) -> bool:
-    return len({end.port for end in cable.endpoints}) == 2
 
 
 @rule("SG221")

@@ -34,7 +34,8 @@ def extended_context(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
     context = model.context_length
     if not longest or not context or context <= longest:
         return
-    is_made = _has_yarn(engine) or _has_length(engine, context)
+    has_yarn = any("yarn" in override.lower() for override in _overrides(engine))
+    is_made = has_yarn or _has_length(engine, context)
     if is_longer(engine, context) and not is_made:
         yarn = known.max_context_yarn if known else None
         made = f", or {yarn} with YaRN" if yarn else ""
@@ -51,10 +52,6 @@ def is_longer(engine: DeclaredEngine, context: int) -> bool:
     allowed = any(value.lower() in ("1", "true") for value in given)
     is_scaled = any("rope" in override for override in _overrides(engine))
     return allowed or is_scaled or _has_length(engine, context)
-
-
-def _has_yarn(engine: DeclaredEngine) -> bool:
-    return any("yarn" in override.lower() for override in _overrides(engine))
 
 
 def _has_length(engine: DeclaredEngine, context: int) -> bool:

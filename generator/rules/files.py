@@ -142,7 +142,7 @@ def _taken(file: DeclaredFile, message: str) -> Fault:
 def _same_places(engine: DeclaredEngine) -> Iterator[Fault]:
     for file in engine.files:
         for other in engine.files[: file.index]:
-            if not _share_nodes(file, other):
+            if file.nodes and other.nodes and not set(file.nodes) & set(other.nodes):
                 continue
             key = "target" if file.target else "path" if file.path else "source"
             if _within(file.inside, [other.inside]) or _within(other.inside, [file.inside]):
@@ -163,10 +163,6 @@ def _same_places(engine: DeclaredEngine) -> Iterator[Fault]:
                     related=(Related("the other one", _path(other)),),
                 )
                 break
-
-
-def _share_nodes(one: DeclaredFile, other: DeclaredFile) -> bool:
-    return not one.nodes or not other.nodes or bool(set(one.nodes) & set(other.nodes))
 
 
 @rule("SG693", unless="SG201")

@@ -249,6 +249,7 @@ def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[
     """Control traffic uses a network that every node is on."""
     bare = [node for node in nodes if not node.management]
     reaches_all = TOPOLOGIES[topology.kind].reaches_all
+    is_needed = not reaches_all or (len(nodes) > 1 and topology.control_plane == "management")
     if topology.control_plane == "fabric" and not reaches_all:
         peers = "both peers" if len(nodes) == 3 else "all peers"
         yield Fault(
@@ -257,7 +258,7 @@ def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[
             "write 'control_plane: management'",
             proposals=replacements(("topology", "control_plane"), ["management"]),
         )
-    elif bare and (not reaches_all or _requests_management(nodes, topology)):
+    elif bare and is_needed:
         have = "has" if len(bare) == 1 else "have"
         yield Fault(
             f"{named([node.name for node in bare])} {have} no management network, "
@@ -266,10 +267,6 @@ def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[
             "add 'management: {interface: enP7s7, address: ADDRESS/PREFIX}'",
             nodes=tuple(node.name for node in bare),
         )
-
-
-def _requests_management(nodes: Nodes, topology: Topology) -> bool:
-    return len(nodes) > 1 and topology.control_plane == "management"
 
 
 def managed_control(nodes: Nodes, topology: Topology) -> bool:

@@ -105,7 +105,8 @@ def like_another_group(groups: Groups) -> Iterator[Fault]:
         if other is group:
             message = f"group '{group.name}' names itself under 'same_as'"
             others = [name for name in written if name != group.name]
-            help_text = f"name another group, or write 'model' and 'engine'{_among(others)}"
+            known = f"; the groups with a model are {named(others)}" if others else ""
+            help_text = f"name another group, or write 'model' and 'engine'{known}"
         elif other is None:
             guess = did_you_mean(group.same_as, written)
             meant = misspelt(group.same_as, all_nearest(group.same_as, written))
@@ -126,10 +127,6 @@ def like_another_group(groups: Groups) -> Iterator[Fault]:
         yield Fault(message, path, help_text, proposals=replacements(path, meant))
 
 
-def _among(names: Sequence[str]) -> str:
-    return f"; the groups with a model are {named(names)}" if names else ""
-
-
 def _size(group: DeclaredGroup) -> int:
     return len({*group.nodes})
 
@@ -145,8 +142,8 @@ def group_without_a_cable(groups: Groups, topology: Topology, fabric: Fabric) ->
         if group_kind(fabric, group.nodes):
             continue
         inside = set(group.nodes)
-        joined = [pair for pair in fabric.pairs if inside.issuperset(pair)]
-        missing = next((p for p in combinations(group.nodes, 2) if not _is_joined(p, joined)), None)
+        joined = [set(pair) for pair in fabric.pairs if inside.issuperset(pair)]
+        missing = next((p for p in combinations(group.nodes, 2) if set(p) not in joined), None)
         a, b = missing or (group.nodes[0], group.nodes[-1])
         yield Fault(
             f"no cable joins {a} and {b}",
@@ -154,10 +151,6 @@ def group_without_a_cable(groups: Groups, topology: Topology, fabric: Fabric) ->
             "put nodes into a group that a cable joins",
             nodes=tuple(group.nodes),
         )
-
-
-def _is_joined(pair: tuple[str, ...], joined: Sequence[tuple[str, str]]) -> bool:
-    return any(set(pair) == set(other) for other in joined)
 
 
 @rule("SG248", unless="SG201 SG241")

@@ -18,7 +18,7 @@ from generator.diagnostics import (
 from generator.records import replace
 from generator.rules.registry import RULES, Rule
 from generator.sitefile.declaration import Waiver
-from generator.sitefile.renamed import path_now
+from generator.sitefile.renamed import earlier_path
 
 
 def waived(
@@ -33,7 +33,7 @@ def waived(
     if waivers is None:
         return errors
     renamed = [note for index, waiver in enumerate(waivers) for note in _renamed(waiver, index)]
-    waivers = [replace(waiver, paths=tuple(map(path_now, waiver.paths))) for waiver in waivers]
+    waivers = [replace(waiver, paths=tuple(map(_now, waiver.paths))) for waiver in waivers]
     warnings = [finding for finding in findings if finding.severity is not Severity.ERROR]
     kept = [finding for finding in warnings if not any(_covers(w, finding) for w in waivers)]
     # An error made by the policy already says that a waiver does not help.
@@ -83,15 +83,16 @@ def _matches(rule: str, path: str, finding: Finding) -> bool:
     return finding.rule == rule and re.fullmatch(pattern, path_text(finding.path)) is not None
 
 
+def _now(path: str) -> str:
+    return path_text(earlier.path) if (earlier := earlier_path(path)) else path
+
+
 def _renamed(waiver: Waiver, index: int) -> Iterator[Finding]:
     """A place by the earlier name of a key."""
     for number, path in enumerate(waiver.paths):
-        if (now := path_now(path)) != path:
+        if earlier := earlier_path(path):
             place: KeyPath = ("waivers", index, "path", number)[: 4 if waiver.is_list else 3]
-            message, edits = f"'{path}' is called '{now}' now", replacements(place, [now])
-            yield Finding(
-                "SG111", Severity.NOTE, message, place, help=f"write '{now}'", proposals=edits
-            )
+            yield replace(earlier, path=place, proposals=())
 
 
 def _misspelt(waiver: Waiver, path: KeyPath, meant: str) -> Finding:

@@ -44,17 +44,14 @@ def conforms(data: Mapping[Any, Any], schema: Mapping[str, Rules]) -> bool:
 
 def _is_valid(value: Any, rules: Rules) -> bool:
     """Whether a value satisfies its rules; null never does."""
-    if value is None or not _has_type(rules.get("type", ()), value):
+    types = [_TYPES[name] for name in _listed(rules.get("type", ()))]
+    if value is None or (types and not isinstance(value, tuple(types))):
         return False
     return all(name in _CHECKS and _CHECKS[name](rule, value) for name, rule in rules.items())
 
 
 def _listed(names: str | Iterable[str]) -> Iterable[str]:
     return (names,) if isinstance(names, str) else names
-
-
-def _has_type(types: str | Iterable[str], value: Any) -> bool:
-    return not types or any(isinstance(value, _TYPES[name]) for name in _listed(types))
 
 
 def _is_allowed(allowed: Iterable[Any], value: Any) -> bool:

@@ -15,14 +15,9 @@ def renamed() -> Mapping[str, tuple[str, str]]:
     return {path: (now, release) for path, now, release in rows("renamed-keys")}
 
 
-@cache
-def _names() -> frozenset[str]:
-    return frozenset(path.rpartition(".")[2] for path in renamed())
-
-
 def earlier_name(path: KeyPath, span: Span | None = None) -> Finding | None:
     """What to say about a key's earlier name, at its path now; nothing about another key."""
-    if path[-1] not in _names():
+    if not any(known.endswith(f".{path[-1]}") for known in renamed()):
         return None
     names = tuple(part for part in path_in_group(path) if isinstance(part, str))
     now, release = renamed().get(path_text(names), ("", ""))
@@ -40,8 +35,7 @@ def earlier_name(path: KeyPath, span: Span | None = None) -> Finding | None:
     )
 
 
-def path_now(text: str) -> str:
-    """A path as findings print it, with its key's name now."""
+def earlier_path(text: str) -> Finding | None:
+    """The same about the key of a path as findings print it."""
     parts = re.findall(r"[^].[]+", text)
-    found = earlier_name(tuple(int(part) if part.isdigit() else part for part in parts))
-    return path_text(found.path) if found else text
+    return earlier_name(tuple(int(part) if part.isdigit() else part for part in parts))
