@@ -12,6 +12,7 @@ from generator.sitefile.key_rules import (
     flow_text,
     is_of_type,
     key_name,
+    keys_at,
     rules_at,
     rules_of_key,
     types_of,
@@ -203,6 +204,18 @@ def listed_alone(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str
     if isinstance(Plain(value).meaning(), bool):
         return None
     return f"write '{key_name(path)}: {flow_text([value])}'", [str(value)]
+
+
+def named_entries(path: KeyPath, value: Any) -> tuple[str, None] | None:
+    """A list whose entries have names, if each is written under its name instead."""
+    if "name" not in keys_at((*path, 0)) or not isinstance(value, dict) or not value:
+        return None
+    if any(own and not isinstance(own, dict) for own in value.values()):
+        return None
+    meant = [{"name": name, **(own or {})} for name, own in value.items()]
+    shown, first = f"{path[-1]}: {flow_text(meant)}", f"- name: {next(iter(value))}"
+    text = f"write '{shown}'" if len(shown) <= LONGEST else f"write '{first}', and its keys below"
+    return f"{text}: a list of entries with names", None
 
 
 # How people write the units of numbers, and how many of the schema's unit one of them is.

@@ -51,6 +51,7 @@ from generator.sitefile.mistakes.meanings import (
     mapping_of,
     meant_key,
     meant_value,
+    named_entries,
     one_of_several,
     several_meant,
     unwrapped,
@@ -331,6 +332,7 @@ def _wrong_kind(fault: Fault, path: KeyPath) -> Finding:
         or wrapped(path, fault.value)
         or mapping_of(path, fault.value)
         or listed_alone(types, path, fault.value)
+        or named_entries(path, fault.value)
         or one_of_several(types, path, fault.value)
         or (example_of(path) or f"write {wanted}", None)
     )
