@@ -113,7 +113,8 @@ def verdict(fit: Fit) -> list[str]:
     if fit.state == "fits":
         most = fit.most_sequences or 0
         requested = f" of {fit.sequences} requested" if most < fit.sequences else ""
-        at_once = _sequences(fit.sequences)
+        count = fit.sequences
+        at_once = "one sequence" if count == 1 else f"{count} sequences at once"
         lines += [
             f"longest context for {at_once}{replica}: {fit.longest_context} tokens",
             f"most sequences of {fit.context} tokens{replica}: {most}{requested}",
@@ -301,10 +302,6 @@ def _left(node: NodeMemory) -> str:
 
 def _plain(count: int) -> str:
     return "one sequence" if count == 1 else f"{count} sequences"
-
-
-def _sequences(count: int) -> str:
-    return "one sequence" if count == 1 else f"{count} sequences at once"
 
 
 def _painted(text: str, code: int, color: bool) -> str:

@@ -116,7 +116,8 @@ def two_files_at_one_place(
                 yield _taken(file, f"{file.inside} {where}is mounted already")
                 break
         else:
-            if _within(file.inside, _OWN) and not _is_carried(file):
+            is_carried = _within(file.inside, [FILES]) and file.inside != FILES
+            if _within(file.inside, _OWN) and not is_carried:
                 yield _taken(file, f"{file.inside} is among what sparkgen mounts itself")
             elif file.target and any(_within(own, [file.target]) for own in (*_OWN, ENGINE_CACHE)):
                 yield _taken(file, f"{file.inside} would hide what sparkgen mounts in it")
@@ -124,11 +125,6 @@ def two_files_at_one_place(
 
 # The parts of a bundle that the container sees: facts, scripts and secrets.
 _OWN = ("/etc/sparkgen", "/opt/sparkgen", "/run/sparkgen-engine")
-
-
-def _is_carried(file: DeclaredFile) -> bool:
-    """Whether it is mounted among the bundle's own files."""
-    return bool(_within(file.inside, [FILES])) and file.inside != FILES
 
 
 def _taken(file: DeclaredFile, message: str) -> Fault:

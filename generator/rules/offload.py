@@ -37,8 +37,11 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
             unsafe=True,
         )
     elif traits is None:
+        having = (
+            ENGINE_TRAITS[n].title for n, each in ENGINES.items() if connector in each.OFFLOAD
+        )
         yield to_remove(
-            f"'{connector}' is set up for {listed(_having(connector), 'and')} alone",
+            f"'{connector}' is set up for {listed(having, 'and')} alone",
             of_connector,
             f"remove it: {title} has a connector of its own",
             unsafe=bool(flag),
@@ -81,10 +84,6 @@ def _having_some() -> Iterator[str]:
         if module.OFFLOAD:
             title = ENGINE_TRAITS[name].title
             yield title if title in spanning else f"{title} on one node"
-
-
-def _having(connector: str) -> Iterator[str]:
-    return (ENGINE_TRAITS[n].title for n, module in ENGINES.items() if connector in module.OFFLOAD)
 
 
 def _spanning() -> Iterator[str]:

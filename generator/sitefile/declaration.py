@@ -844,7 +844,7 @@ def _engine(item: Mapping[str, Any]) -> DeclaredEngine:
         settings=EngineSettings(item["name"], item["version"], item.get("args", {})),
         environment=Environment(Written(item.get("env", {}))),
         secrets=tuple(item.get("secrets", ())),
-        own=_own_build(item.get("own", {})),
+        own=OwnBuild(*(tuple(item.get("own", {}).get(key, ())) for key in OwnBuild.__match_args__)),
         files=_files(item),
         container=_container(item.get("container", {})),
         derived=_derived(image) if isinstance(image, dict) else None,
@@ -906,10 +906,6 @@ def _file(index: int, item: Mapping[str, Any]) -> DeclaredFile:
         item.get("sha256"),
         item.get("writable", default("engine.files.writable")),
     )
-
-
-def _own_build(item: Mapping[str, Any]) -> OwnBuild:
-    return OwnBuild(*(tuple(item.get(key, ())) for key in OwnBuild.__match_args__))
 
 
 def _parallel(sizes: Mapping[str, Any]) -> Parallel:

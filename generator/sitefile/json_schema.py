@@ -145,7 +145,8 @@ def _needs_of_sections() -> Iterator[JsonSchema]:
     served = list(_needs_of_serving())
     yield from served
     earlier = (path.rpartition(".")[2] for path, (now, _) in renamed().items() if now == "same_as")
-    yield _of_groups([_either("same_as", *dict.fromkeys(earlier)), *served])
+    others = [["model", "engine"], ["same_as"], *([name] for name in dict.fromkeys(earlier))]
+    yield _of_groups([{"anyOf": [{"required": keys} for keys in others]}, *served])
 
 
 def _of_groups(conditions: Sequence[JsonSchema]) -> JsonSchema:
@@ -153,11 +154,6 @@ def _of_groups(conditions: Sequence[JsonSchema]) -> JsonSchema:
     entry: JsonSchema = {"allOf": [*conditions]}
     inner = {ALTERNATIVES: {"items": entry}}
     return {"properties": {GROUPS: {"items": {**entry, "properties": inner}}}}
-
-
-def _either(*others: str) -> JsonSchema:
-    """A model and an engine, or what may replace them."""
-    return {"anyOf": [{"required": ["model", "engine"]}, *({"required": [one]} for one in others)]}
 
 
 def _needs_of_serving() -> Iterator[JsonSchema]:
