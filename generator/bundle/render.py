@@ -67,7 +67,8 @@ def render(
         for part in site.parts
         if part.memory and part.memory.nodes
     ]
-    files += [_operator_file(entry, site) for entry in operator_entries(site)]
+    for entry in operator_entries(site):
+        files.append(File(entry.path, _operator_text(entry, site), entry.mode, NOTHING))
     files += [
         File(setup.path, printed(switch_template(setup), site=site, switch=setup), 0o644, NOTHING)
         for setup in site.switch_setups
@@ -231,10 +232,6 @@ def _drop_ins(site: Site, node: Node) -> Iterator[tuple[str, tuple[str, dict[str
 def _carried(node: Node, file: CarriedFile, activation: Activation) -> File:
     mode = 0o755 if file.is_executable else 0o644
     return File(f"{node.name}{file.path}", decoded(file.data), mode, activation)
-
-
-def _operator_file(entry: OperatorEntry, site: Site) -> File:
-    return File(entry.path, _operator_text(entry, site), entry.mode, NOTHING)
 
 
 def _operator_text(entry: OperatorEntry, site: Site) -> str:

@@ -19,7 +19,7 @@ from generator.sitefile.key_rules import (
 )
 from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Plain
-from generator.sitefile.text_types import text_fault
+from generator.sitefile.text_types import text_fault, valid_text
 from generator.sitefile.typed_values import as_typed
 from generator.sitefile.validation import is_valid
 
@@ -104,7 +104,7 @@ def unwrapped(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, D
     return f"write {flow_text(meaning)} without brackets", meaning
 
 
-def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
+def wrapped(path: KeyPath, value: Any) -> tuple[str, Data | None] | None:
     """A mapping with its only required key, if just that key's value is written."""
     rules = rules_at(path)
     inner = rules.get("schema", {})
@@ -125,14 +125,17 @@ def wrapped(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     if len(wanted) != 1 or "dict" not in types_of(rules):
         return None
     kind = {"string": str, "list": list}.get(inner[wanted[0]]["type"], ())
+    value = re.findall(_END, value) if kind is list and isinstance(value, str) else value
     if not isinstance(value, kind) or len(flow_text(value)) > LONGEST:
         return None
-    if not is_valid((*path, wanted[0]), value):
-        return None
-    return f"write '{flow_text({wanted[0]: value})}'", {wanted[0]: value}
+    is_right = is_valid((*path, wanted[0]), value)
+    meant = value if is_right else valid_text(inner[wanted[0]].get("check_with", ""), value)
+    found = {wanted[0]: meant}
+    return (f"write '{flow_text(found)}'", found if is_right else None) if meant else None
 
 
-# What stands before a variable or a flag on a command line.
+# An end of a cable, and what stands before a variable or a flag on a command line.
+_END = r"[\w.-]+:[\w.-]+"
 _OF_A_COMMAND = re.compile(r"(?:(?:export|set|-e|--env|-) +)?(?:--)?")
 _ASSIGNED = r"(?:^|(?<=\s))([A-Za-z_]\w*)=(\S+)"
 
@@ -207,10 +210,11 @@ def listed_alone(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str
 
 
 def named_entries(path: KeyPath, value: Any) -> tuple[str, None] | None:
-    """A list whose entries have names, if each is written under its name instead."""
-    if "name" not in keys_at((*path, 0)) or not isinstance(value, dict) or not value:
-        return None
-    if any(own and not isinstance(own, dict) for own in value.values()):
+    """A list whose entries have names, if each is under its name, or only their number is there."""
+    if path == ("nodes",) and re.fullmatch("[1-8]", str(value)):
+        value = {f"spark{number}": None for number in range(1, int(value) + 1)}
+    entries = value.values() if isinstance(value, dict) and "name" in keys_at((*path, 0)) else ()
+    if not entries or any(own and not isinstance(own, dict) for own in entries):
         return None
     meant = [{"name": name, **(own or {})} for name, own in value.items()]
     shown, first = f"{path[-1]}: {flow_text(meant)}", f"- name: {next(iter(value))}"
