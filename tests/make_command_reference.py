@@ -143,7 +143,7 @@ request, with identical nodes folded into one; at 65,000 characters it is cut, a
 | `edits`, `notes` | what was changed in the site file, line by line; what to check, such as a renumbered node |
 | `clients` | what people who use the site are told: addresses, keys and names that change |
 | `downtime`, `downtimeSeconds` | what clients notice, in words; how long the longest outage takes by the limits of its steps, which no step should need, `null` where every name is answered all the time |
-| `outages[]` | the times in which nobody answers to a `name`: `first` and `last` step from 1, `seconds`, and in `byHand` the steps whose time is not in it, because people or networks take their time |
+| `outages[]` | the times in which nobody answers to a `name`, and to `was` before, if it takes the place of that: `first` and `last` step from 1, `seconds`, and in `byHand` the steps whose time is not in it, because people or networks take their time |
 | `upgrade` | what another version of sparkgen changes by itself: `before`, `after`, and `changes[]`, each with `version`, `text` and `files`; else `null` |
 | `headroomGib` | the memory left on the fullest node, before and after; `null` where it is not known |
 | `nodes[]` | `node`; `was`, its name until now; `state` (`new`, `changed`, `unchanged`, `renamed`, `removed`); `effect` (`nothing`, `files`, `reload`, `service`, `restart`, `links`); `restarts`, for any reason; `todo` in words; `files` |

@@ -220,10 +220,12 @@ def _rivalry(change: Change, name: str) -> int:
     for _ in waits:
         for group, others in waits.items():
             waits[group] = others.union(*(waits.get(other, ()) for other in others))
-    own = {e.group for e in change.active if name in e.names}
-    own |= {e.group for e in change.stopping if name in e.names}
+    new = {e.group for e in change.active if name in e.names}
+    old = {e.group for e in change.stopping if name in e.names}
+    own = new | old
     rivals = {g for group in own for g in waits.get(group, ()) if group in waits.get(g, ())}
-    engines = [e for e in change.active if rivals - own and e.group in rivals | own]
+    is_traded = rivals - own or (old and new and old.isdisjoint(new))
+    engines = [e for e in change.active if is_traded and e.group in rivals | own]
     return sum(SLACK + e.stop_seconds + e.load_seconds for e in engines)
 
 

@@ -428,8 +428,9 @@ def test_markdown(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     assert outcome.code == 0
     lines = outcome.out.splitlines()
     assert lines[:3] == ["<!-- sparkgen diff -->", "### lab", ""]
-    told = "nobody answers to gpt-oss-120b any more"
-    assert f"**{told}; nobody answers to gpt-oss-20b in steps 11 to 14, time limit" in outcome.out
+    told = "gpt-oss-20b is answered in place of gpt-oss-120b"
+    both = "gpt-oss-120b and gpt-oss-20b"
+    assert f"**{told}; nobody answers to {both} in steps 11 to 14, time limit" in outcome.out
     instead = "what runs in its place answers to gpt-oss-20b"
     assert f"\n- {told}; {instead}\n" in outcome.out.replace("\\", "")
     assert "| spark1, spark2 | engine restart |" in lines

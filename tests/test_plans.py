@@ -5,18 +5,23 @@ has to refuse it without any of its steps. [changes.md](changes.md) has one chan
 with what people are told.
 """
 
+import copy
+import json
+import random
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from plans import Built, Plan, built, delays, faults, golden, planned, random_plans, swaps
 from racks import ring_text, site_text
+from random_sites import random_site
 from releases import bundles
 
 from generator.bundle.committed import bundle_of
 from generator.bundle.tree import Tree
+from generator.operation.actions import SERVICE_SECONDS
 from generator.operation.answers import View
 from generator.records import replace
 from generator.resources import ROOT
@@ -35,6 +40,46 @@ def test_random_changes(seed: int) -> None:
         assert not list(faults(found)), what
         refused += swaps(found)[1]
     assert refused, "no two steps ever depend on each other"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_groups_are_called_makes_no_difference(seed: int) -> None:
+    """They restart under other names, and behind a gateway their replicas answer meanwhile."""
+    rng = random.Random(2000 + seed)
+    drained = 0
+    for _ in range(SOME):
+        data = random_site(rng)
+        names = [group["name"] for group in data["groups"]]
+        new = dict(
+            zip(names, rng.choice((names[1:] + names[:1], [f"{n}x" for n in names])), strict=True)
+        )
+        before, after = built(json.dumps(data)), built(json.dumps(called(data, new)))
+        assert before
+        assert after
+        found = planned(before, after)
+        assert not [*faults(found), *delays(found)], data
+        assert not found.outcome.lost, data
+        assert None not in found.outcome.stopped.values(), data
+        if "gateway" in data["services"]:
+            groups = View(found.change).groups(found.change.now)
+            spare = {name for name, behind in groups.items() if len(behind) > 1}
+            told = {each.name: each.seconds for each in found.outcome.outages}
+            assert all(told.get(name, 0) <= SERVICE_SECONDS for name in spare), data
+            drained += sum(" drain " in step.text for step in found.outcome.steps)
+    assert drained, "no replica was ever drained"
+
+
+def called(data: dict[str, Any], new: Mapping[str, str]) -> dict[str, Any]:
+    """A site whose groups are called something else."""
+    data = copy.deepcopy(data)
+    for group in data["groups"]:
+        for key in ("name", "same_as", "active"):
+            if group.get(key) in new:
+                group[key] = new[group[key]]
+        for each in group.get("alternatives", ()):
+            if each.get("same_as") in new:
+                each["same_as"] = new[each["same_as"]]
+    return data
 
 
 def test_from_one_golden_site_to_another() -> None:

@@ -155,18 +155,20 @@ def set_up_switch(title: str) -> Action:
 Doors = Sequence[tuple[Desired, Door]]
 
 
-def drain(node: str, engine: Engine, doors: Doors) -> Action:
-    """Have the proxy on a node send an engine no more requests; `doors` are those it has there."""
-    group = engine.group
+def drain(node: str, group: str, engine: Engine, doors: Doors) -> Action:
+    """Have the proxy on a node, which calls its group so, send an engine no more requests."""
+    called = f", as {engine.group} is called there by then" if group != engine.group else ""
+    proxy = node, group
     return Action(
         DRAIN,
-        f"/opt/sparkgen/proxy.sh drain {group}",
+        f"/opt/sparkgen/proxy.sh drain {group}{called}",
         node,
         (must.runs(node, PROXY),),
-        lambda now: replace(now, drained={**now.drained, group: DRAINED_SECONDS}),
+        lambda now: replace(now, drained={**now.drained, proxy: DRAINED_SECONDS}),
         DRAIN_SECONDS,
         is_needless=lambda now: (
-            _STOPPED.format(group) in now.prepared or not must.can_be_spared(now, engine, doors)
+            _STOPPED.format(engine.place) in now.prepared
+            or proxy not in must.spared(now, engine, doors)
         ),
         engine=engine.place,
     )
@@ -175,17 +177,18 @@ def drain(node: str, engine: Engine, doors: Doors) -> Action:
 _STOPPED = "{} has stopped"
 
 
-def undrain(node: str, engine: Engine) -> Action:
-    """Have the proxy send it requests again."""
-    group = engine.group
+def undrain(node: str, group: str, engine: Engine, was: Engine) -> Action:
+    """Have the proxy send a group requests again, once another engine serves in place of `was`."""
+    proxy = node, group
+    stopped = must.is_prepared(_STOPPED.format(was.place))
     return Action(
         (23,),
         f"/opt/sparkgen/proxy.sh undrain {group}",
         node,
-        (must.runs(node, PROXY), must.serves(engine), must.is_prepared(_STOPPED.format(group))),
-        lambda now: replace(now, drained={g: s for g, s in now.drained.items() if g != group}),
+        (must.runs(node, PROXY), must.serves(engine), stopped),
+        lambda now: replace(now, drained={p: s for p, s in now.drained.items() if p != proxy}),
         0,
-        is_needless=lambda now: group not in now.drained,
+        is_needless=lambda now: proxy not in now.drained,
         engine=engine.place,
     )
 
@@ -207,7 +210,7 @@ def stop(node: str, engine: Engine, doors: Doors = (), *, again: bool = False) -
         needs.append(must.is_down(head, engine.unit))
     elif doors:
         needs.append(must.gets_nothing(engine, doors))
-        then = _then(then, lambda now: _marked(now, _STOPPED.format(engine.group)))
+        then = _then(then, lambda now: _marked(now, _STOPPED.format(engine.place)))
     return Action(
         (15,) if again else STOP,
         title,
@@ -520,7 +523,9 @@ def _stops(names: Collection[str], units: Collection[str]) -> Effect:
             if lost:
                 now = replace(now, serving={g: now.serving[g] for g in now.serving.keys() - lost})
             now = _with(now, name, running=running)
-        return replace(now, drained={}) if PROXY in units else now
+        if PROXY not in units:
+            return now
+        return replace(now, drained={p: s for p, s in now.drained.items() if p[0] not in names})
 
     return then
 

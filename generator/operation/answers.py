@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Set
 
-from generator.operation.conditions import is_answered
+from generator.operation.conditions import answering
 from generator.operation.needed import Change
 from generator.operation.state import Cluster, Desired, Door, Engine
 
@@ -32,8 +32,8 @@ class View:
         return {
             name: frozenset(
                 (door.url, engine.group)
-                for bundle, door, engine in self._behind[name]
-                if is_answered(now, bundle, door, engine)
+                for bundle, door, known in self._behind[name]
+                if (engine := answering(now, bundle, door, known))
             )
             for name in (self._behind if names is None else names)
         }
@@ -67,6 +67,6 @@ def successors(change: Change) -> Iterator[tuple[str, str]]:
     both = (change.before, change.after)
     before, after = ({name for door in d.doors for name in door.names} for d in both)
     for group, engine in change.before.running.items():
-        new = change.switched.get(group) or change.after.running.get(group)
+        new = change.continued.get(group)
         if names := [name for name in new.names if name not in before] if new else ():
             yield from ((name, names[0]) for name in engine.names if name not in after)

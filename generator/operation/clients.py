@@ -40,12 +40,12 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
             yield f"another model answers to {name} now, {model} in place of {was[name]}"
     for group, engine in before.by_group.items():
         if not engine.is_active and group not in after.by_group:
-            names = [name for name in engine.names if name != group]
+            names = [name for name in engine.names if name not in {group, *now}]
             called = f", which answered to {listed(names, 'and')}" if names else ""
             yield f"the alternative {group} is gone{called}"
     for name in outcome.lost:
         groups = [group for group, engine in before.running.items() if name in engine.names]
-        new = [change.switched.get(group) or after.running.get(group) for group in groups]
+        new = [change.continued.get(group) for group in groups]
         other = dict.fromkeys(n for e in new if e for n in e.names)
         instead = f"; what runs in its place answers to {listed([*other], 'and')}" if other else ""
         yield f"nobody answers to {name} any more{instead}"

@@ -1,6 +1,6 @@
 """What must hold before something is done to a cluster; each condition says what does not."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Concatenate, ParamSpec
 
 from generator.operation.firewall import lets_in
@@ -248,34 +248,44 @@ def runs(now: Cluster, name: str, unit: str) -> str:
 @condition
 def gets_nothing(now: Cluster, engine: Engine, doors: Iterable[tuple[Desired, Door]]) -> str:
     """An engine gets no requests, or no other one could answer them."""
-    return f"{engine.group} is not drained" if can_be_spared(now, engine, doors) else ""
+    return f"{engine.group} is not drained" if any(spared(now, engine, doors)) else ""
 
 
-def can_be_spared(now: Cluster, engine: Engine, doors: Iterable[tuple[Desired, Door]]) -> bool:
-    """Whether a proxy sends requests to an engine that others would answer."""
-    names = {*engine.names}
-    found = [(bundle, door, bundle.by_group[g]) for bundle, door in doors for g in door.groups]
-    alike = [each for each in found if names.intersection(each[2].names)]
-    answering = [e for bundle, door, e in alike if is_answered(now, bundle, door, e)]
-    others = {name for e in answering if e.group != engine.group for name in e.names}
-    return any(e.place == engine.place for e in answering) and others >= names
+def spared(
+    now: Cluster, engine: Engine, doors: Iterable[tuple[Desired, Door]]
+) -> Iterator[tuple[str, str]]:
+    """The proxies that send requests to an engine which others would answer.
+
+    Each is the proxy's node, with the group that the proxy has at the engine's address.
+    """
+    running = now.serving.get(engine.place)
+    for bundle, door in doors if running else ():
+        groups = [bundle.by_group[name] for name in door.groups if bundle.by_group[name].is_active]
+        found = [(known, answering(now, bundle, door, known)) for known in groups]
+        others = {name for _, e in found if e and e is not running for name in e.names}
+        for known in groups:
+            is_asked = running and known.endpoint == running.endpoint and others >= {*known.names}
+            if is_asked and _lets_through(now, bundle, door, known):
+                yield door.node, known.group
 
 
-def is_answered(now: Cluster, bundle: Desired, door: Door, known: Engine) -> bool:
-    """Whether an engine that runs is found through a door as a bundle has it."""
-    node = now.nodes.get(door.node)
-    engine = now.serving.get(known.place)
-    if engine is None or (engine.url, engine.names) != (known.url, known.names):
-        return False
-    if engine.key not in ("", known.key):
-        return False
-    if node is None or known.group in now.drained:
+def answering(now: Cluster, bundle: Desired, door: Door, known: Engine) -> Engine | None:
+    """The engine that answers through a door where a bundle has one, whatever its group is."""
+    engine = now.listening.get(known.endpoint)
+    if engine is None or engine.names != known.names or engine.key not in ("", known.key):
+        return None
+    return engine if _lets_through(now, bundle, door, known) else None
+
+
+def _lets_through(now: Cluster, bundle: Desired, door: Door, known: Engine) -> bool:
+    """Whether a door as a bundle has it is open, and passes requests on to an engine's node."""
+    node, head = now.nodes.get(door.node), now.nodes.get(known.nodes[0])
+    if node is None or head is None or (door.node, known.group) in now.drained:
         return False
     address = bundle.folders[door.node].address
     if address != node.address and f"//{address}:" in door.url:
         return False
     programs, port = bundle.folders[door.node].programs, known.url.rpartition(":")[2]
-    head = now.nodes[engine.nodes[0]]
     return (
         all(programs[unit].is_like(node.running.get(unit)) for unit in door.units)
         and ("://127." in door.url or lets_in(node.running, door.url.rpartition(":")[2]))

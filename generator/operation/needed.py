@@ -17,6 +17,7 @@ from generator.operation.state import (
     Cable,
     Cluster,
     Desired,
+    Door,
     Engine,
     Folder,
     Need,
@@ -190,12 +191,28 @@ class Change:
         }
 
     @cached_property
+    def continued(self) -> Mapping[str, Engine]:
+        """What becomes of each engine that runs, by its group, unless it goes.
+
+        It has its group on a node of before, or else takes its names or all its nodes.
+        """
+        found = dict(self.switched)
+        free = [e for e in self.after.running.values() if e not in found.values()]
+        for is_alike in (_keeps_group, _takes_all, _takes_names, _takes_nodes, _has_group):
+            for group, old in self.before.running.items():
+                new = next((e for e in free if is_alike(old, e)), None)
+                if new and group not in found:
+                    found[group] = new
+                    free.remove(new)
+        return found
+
+    @cached_property
     def stopping(self) -> list[Engine]:
         """The engines that stop, those that stop for good first."""
         after = self.after.running
         stays = {*after, *self.switched}
         found = [e for e in self.before.running.values() if e.group not in stays or self.stops(e)]
-        return sorted(found, key=lambda engine: engine.group in after)
+        return sorted(found, key=lambda engine: engine.group in self.continued)
 
     @cached_property
     def starting(self) -> list[Engine]:
@@ -354,16 +371,16 @@ def _engines(change: Change) -> Iterator[Action]:
     """Drains, stops, starts and switches."""
     both = (change.before, change.after)
     doors = [(bundle, door) for bundle in both for door in bundle.doors if door.drains]
-    nodes = [{door.node for bundle, door in doors if bundle is each} for each in both]
-    proxies = nodes[0] & nodes[1]
+    stays = {door.node for door in change.after.doors}
     for engine in change.stopping:
-        for proxy in proxies:
-            yield do.drain(proxy, engine, doors)
-            if again := change.after.by_group.get(engine.group):
-                yield do.undrain(proxy, again)
+        for node, group in _drained(engine, doors):
+            yield do.drain(node, group, engine, doors)
+            again = change.after.by_group.get(group) or change.continued.get(engine.group)
+            if again and node in stays:
+                yield do.undrain(node, group, again, engine)
         booted = [name for name in engine.nodes if name in change.power_cycled]
         for name in engine.nodes[:1] if engine.job else engine.nodes:
-            yield do.stop(name, engine, doors if proxies else ())
+            yield do.stop(name, engine, doors)
         yield from (do.stop(name, engine, again=True) for name in booted)
     for engine in change.starting:
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
@@ -375,6 +392,19 @@ def _engines(change: Change) -> Iterator[Action]:
     for engine in change.switched.values():
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
         yield do.switch(engine, programs)
+
+
+def _drained(
+    engine: Engine, doors: Iterable[tuple[Desired, Door]]
+) -> Mapping[tuple[str, str], None]:
+    """The proxies' nodes, each with the group that its proxy has at an engine's address."""
+    return {
+        (door.node, known.group): None
+        for bundle, door in doors
+        for known in (bundle.by_group[group] for group in door.groups)
+        if known.is_active and known.nodes[0] == engine.nodes[0]
+        if known.url.rpartition(":")[2] == engine.url.rpartition(":")[2]
+    }
 
 
 def _installations(change: Change) -> Iterator[Action]:
@@ -451,3 +481,23 @@ def _likeness(old: Cable, new: Cable) -> int:
         return 2 * (old.label == new.label)
     is_alike = old.number == new.number and {*old.nodes} == {*new.nodes}
     return 2 if {*old.ends} & {*new.ends} else is_alike
+
+
+def _keeps_group(old: Engine, new: Engine) -> bool:
+    return old.group == new.group and not {*old.nodes}.isdisjoint(new.nodes)
+
+
+def _takes_all(old: Engine, new: Engine) -> bool:
+    return _takes_names(old, new) and _takes_nodes(old, new)
+
+
+def _takes_names(old: Engine, new: Engine) -> bool:
+    return not {*old.names}.isdisjoint(new.names)
+
+
+def _takes_nodes(old: Engine, new: Engine) -> bool:
+    return {*old.nodes} == {*new.nodes}
+
+
+def _has_group(old: Engine, new: Engine) -> bool:
+    return old.group == new.group

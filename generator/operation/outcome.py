@@ -32,7 +32,8 @@ class Step:
 class Outage:
     """A time in which nobody answers to a name: its first and last step, counted from 1.
 
-    It takes `seconds` at most, and as long as people take for the steps in `by_hand`.
+    `was` is what the same engine answers to before, if the name is new. It takes `seconds` at most,
+    and as long as people take for the steps in `by_hand`.
     """
 
     name: str
@@ -40,21 +41,24 @@ class Outage:
     last: int
     seconds: int
     by_hand: tuple[int, ...]
+    was: str = ""
 
 
 @record
 class Outcome:
     """A plan that was carried out: its steps, outages, and the names that nobody answers to after.
 
-    `stopped` are the engines that stop, each with whether it runs again, `switched` those whose
-    turn ends, each with the one that runs instead. `spread` are the names
-    that are answered at several addresses, of which one does not answer for a while.
+    `renamed` are those of them that the same engine has another name for. `stopped` are the engines
+    that stop, each with its group when it runs again, None if it does not, `switched` those whose
+    turn ends, each with the one that runs instead. `spread` are the names that are answered at
+    several addresses, of which one does not answer for a while.
     """
 
     steps: tuple[Step, ...]
     outages: tuple[Outage, ...]
     lost: tuple[str, ...]
-    stopped: Mapping[str, bool]
+    renamed: Mapping[str, str]
+    stopped: Mapping[str, str | None]
     switched: Mapping[str, str]
     spread: tuple[str, ...] = ()
 
@@ -79,11 +83,13 @@ def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
     known = {name: view.successors.get(name, name) for name in first}
     names = {name: new for name, new in known.items() if new in after}
     stopped = [each.group for each in change.stopping if each.group not in change.switched]
+    again = {group: engine.group for group, engine in change.continued.items()}
     return Outcome(
         steps,
         tuple(dict.fromkeys(o for name, new in names.items() for o in _outages(name, new, steps))),
         lost,
-        {group: group in change.after.running for group in stopped},
+        {name: names[name] for name in lost if name in names},
+        {group: again.get(group) for group in stopped},
         {group: engine.group for group, engine in change.switched.items()},
         tuple(name for name, found in first.items() if len({url for url, _ in found}) > 1),
     )
@@ -110,6 +116,8 @@ def _steps(view: View, start: Cluster, moments: Sequence[Moment]) -> Iterator[St
             tuple(name for name in had if name in down),
             tuple(name for name in had if name in alone - down),
         )
+        # What nobody is to answer to any more is gone, not down.
+        had = {name: count for name, count in had.items() if count or now[name]}
 
 
 def _fewer(had: Mapping[str, int], now: Mapping[str, int]) -> tuple[set[str], set[str]]:
@@ -129,4 +137,5 @@ def _outages(name: str, new: str, steps: Sequence[Step]) -> Iterator[Outage]:
                 own[-1][0],
                 sum(step.seconds or 0 for _, step in own),
                 tuple(number for number, step in own if step.seconds is None),
+                name if name != new else "",
             )

@@ -214,7 +214,7 @@ class _Course:
 
     def _start(self, engine: Engine, stops: Sequence[Engine]) -> "_Start":
         """What stops is on its nodes, or where cables or links change with those of its nodes."""
-        after = self._change.after.running
+        after = self._change.continued
         found, first = [engine], list[Engine]()
         behind: dict[Place, Engine] = {}
         for each in found:
@@ -302,4 +302,4 @@ def _lacks_beside(now: Cluster, after: Desired) -> Iterator[str]:
     found = {end: {*cable.ends} for end, cable in now.plugged.items()}
     wrong = (end for end in sorted({**wanted, **found}) if wanted.get(end) != found.get(end))
     yield from (f"{end} has {now.plugged.get(end, 'no cable')}" for end in wrong)
-    yield from (f"{group} is drained" for group in now.drained)
+    yield from (f"{group} is drained on {node}" for node, group in now.drained)

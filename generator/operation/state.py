@@ -148,6 +148,11 @@ class Engine:
         return self.group, *self.nodes
 
     @property
+    def endpoint(self) -> tuple[str, str]:
+        """Where requests reach it, whatever its group is called."""
+        return self.nodes[0], self.url
+
+    @property
     def rivals(self) -> tuple[str, ...]:
         """The units of the engines that take turns with it, without its own."""
         return tuple(places.unit(name) for name in self.turns if name != self.group)
@@ -220,16 +225,21 @@ class Cluster:
     """A cluster as it is: its nodes by their names in the new bundle, and the cable in each port.
 
     `serving` are the engines that answer, and `prepared` what was done on switches. `drained` are
-    the groups that the proxy may send no requests, for certain for so many seconds, and `elsewhere`
-    the files that were loaded elsewhere.
+    proxies' nodes, each with a group that the proxy there may send no requests, for certain for so
+    many seconds, and `elsewhere` the files that were loaded elsewhere.
     """
 
     nodes: Mapping[str, Node]
     plugged: Mapping[str, Cable]
     serving: Mapping[Place, Engine]
     prepared: frozenset[str] = frozenset()
-    drained: Mapping[str, int] = {}
+    drained: Mapping[tuple[str, str], int] = {}
     elsewhere: Mapping[str, str] = {}
+
+    @cached_property
+    def listening(self) -> Mapping[tuple[str, str], Engine]:
+        """The engines that answer, by where requests reach them."""
+        return {engine.endpoint: engine for engine in self.serving.values()}
 
 
 PROXY, WEB_UI = "sparkgen-proxy", "sparkgen-web-ui"

@@ -83,25 +83,33 @@ class Review:
 
 def _notices(found: Outcome) -> Iterator[str]:
     """The engines that stop, the names that are not answered, and those that one engine answers."""
-    again = [group for group, goes_on in found.stopped.items() if goes_on and group]
-    gone = [group for group, goes_on in found.stopped.items() if not goes_on and group]
+    kept = {group: new for group, new in found.stopped.items() if group and new is not None}
+    again = [
+        group if new in ("", group) or group in kept.values() else f"{group} (then {new})"
+        for group, new in kept.items()
+    ]
+    gone = [group for group in found.stopped if group and group not in kept]
     if again:
         yield f"{listed(again, 'and')} restart{'s' * (len(again) == 1)}"
     if gone:
         yield f"{listed(gone, 'and')} {'is' if len(gone) == 1 else 'are'} gone"
     for group, other in found.switched.items():
         yield f"{other} runs in place of {group} once it is loaded"
-    if found.lost:
-        yield f"nobody answers to {listed(found.lost, 'and')} any more"
+    if lost := [name for name in found.lost if name not in found.renamed]:
+        yield f"nobody answers to {listed(lost, 'and')} any more"
+    for new in dict.fromkeys(found.renamed.values()):
+        names = [name for name, other in found.renamed.items() if other == new]
+        yield f"{new} is answered in place of {listed(names, 'and')}"
     together: dict[Outage, list[str]] = {}
     for outage in found.outages:
-        together.setdefault(replace(outage, name=""), []).append(outage.name)
+        own = together.setdefault(replace(outage, name="", was=""), [])
+        own += filter(None, (outage.was, outage.name))
     for outage, names in together.items():
-        yield f"nobody answers to {listed(names, 'and')} in {_while(outage)}"
+        yield f"nobody answers to {listed([*dict.fromkeys(names)], 'and')} in {_while(outage)}"
     down = {*found.lost, *(outage.name for outage in found.outages)}
-    if kept := [name for name in found.alone if name not in found.lost]:
-        where = ", at its own address" if {*kept} & {*found.spread} else ""
-        yield f"one engine alone answers to {listed(kept, 'and')} meanwhile{where}"
+    if alone := [name for name in found.alone if name not in found.lost]:
+        where = ", at its own address" if {*alone} & {*found.spread} else ""
+        yield f"one engine alone answers to {listed(alone, 'and')} meanwhile{where}"
     elif found.stopped and not down:
         yield "the API stays up"
 
