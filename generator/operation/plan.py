@@ -207,6 +207,13 @@ class _Course:
                 break
         return chosen
 
+    def _holder(self, name: str) -> str | None:
+        """The node that has the address which a node is about to get."""
+        node, folder = self.now.nodes.get(name), self._change.after.folders[name]
+        if node is None or node.address == folder.address or name in self._change.exchanged:
+            return None
+        return next((n for n, o in self.now.nodes.items() if o.address == folder.address), None)
+
     def _names(self, engine: Engine) -> list[str]:
         """The names that an engine answers to now."""
         known = self._kept.keys() & engine.names
@@ -220,6 +227,7 @@ class _Course:
         for each in found:
             nodes = {*each.nodes}
             nodes |= {n for own in self._linked if not nodes.isdisjoint(own) for n in own}
+            nodes |= {holder for name in each.nodes if (holder := self._holder(name))}
             way = [other for other in stops if not nodes.isdisjoint(other.nodes)]
             first = first or way
             news = (after.get(o.group) for o in way if o.place not in behind)
