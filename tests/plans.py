@@ -102,10 +102,10 @@ def faults(found: Plan) -> Iterator[str]:
 
 
 def _shared_addresses(found: Plan) -> Iterator[str]:
-    """Of nodes that the cluster has already: new ones are prepared while the others serve."""
     for moment in found.moments:
-        known = (moment.after.nodes[name] for name in found.change.before.folders)
-        held = [node.address for node in known if node.installed and node.address]
+        known = moment.after.nodes.items()
+        had = found.change.before.folders
+        held = [n.address for name, n in known if n.address and (n.installed or name not in had)]
         if len({*held}) < len(held):
             yield f"two nodes have one address: {moment.action.title}: {moment.action.node}"
 

@@ -91,7 +91,8 @@ def prepare(node: str, folder: Folder, has: frozenset[Need]) -> Action:
         known = replace(fresh, is_checked=not is_plugged, is_measured=not is_plugged)
         return replace(now, nodes={**now.nodes, node: known})
 
-    return Action((1,), "start the node and prepare it as README.md says", node, (), then)
+    title = "start the node and prepare it as README.md says"
+    return Action((1,), title, node, (must.is_free(folder.address, node),), then)
 
 
 def make_login(node: str, user: str) -> Action:

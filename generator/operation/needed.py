@@ -82,7 +82,8 @@ class Change:
 
     @cached_property
     def exchanged(self) -> list[str]:
-        """The last node of each circle of nodes that get each other's addresses."""
+        """A node of each circle of nodes that get each other's addresses, best without a proxy."""
+        fronts = {door.node for door in self.before.doors if door.units}
         holders = {folder.address: name for name, folder in self.before.folders.items()}
         next_of = {n: holders.get(f.address, "") for n, f in self.after.folders.items()}
         circles = dict[frozenset[str], str]()
@@ -91,7 +92,7 @@ class Change:
             while (following := next_of.get(circle[-1], "")) and following not in circle:
                 circle.append(following)
             if len(circle) > 1 and following == name:
-                circles[frozenset(circle)] = name
+                circles[frozenset(circle)] = next((n for n in circle if n not in fronts), name)
         return [*circles.values()]
 
     @cached_property

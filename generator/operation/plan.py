@@ -130,12 +130,13 @@ class _Course:
         """What an action costs clients."""
         if action.phase in (do.DRAIN, do.STOP, do.LAST):
             return SHOWN if action.phase == do.LAST else STOPS
-        if action.phase == do.WAIT:
-            return LOADS if self._awaits else WAITS
         after, meanwhile = action.done(self.now), action.during(self.now)
         found = self._answering(after, action).items()
         more = [name for name, groups in found if len(groups) > len(self._groups[name])]
-        is_later = action.phase >= do.LATER or action.node not in self._waited_for
+        if action.phase == do.WAIT:
+            is_vain = not more and not all(self._groups[name] for name in self._kept)
+            return LOADS if self._awaits and not is_vain else WAITS
+        is_later = action.phase >= do.LATER or not self._is_waited_for(action.node)
         if is_later and not more and self._is_open():
             return STOPS
         if self._lost(after, action, is_spare=True):
@@ -154,6 +155,13 @@ class _Course:
             return FREE
         is_short = action.seconds is not None and action.seconds <= do.SERVICE_SECONDS
         return SHORT if is_short and not spare else HARM
+
+    def _is_waited_for(self, node: str) -> bool:
+        """Whether more than a new engine may depend on what is done on a node."""
+        if node and node not in self._change.before.folders:
+            names = {n for e in self._active.values() if node in e.nodes for n in e.names}
+            return any(not self._groups[name] for name in self._kept.keys() & names)
+        return node in self._waited_for
 
     def _stop(self, *, is_urgent: bool = False) -> bool:
         """Stop what is in the way of engines that start, of as many as do not wait for others.
@@ -224,10 +232,10 @@ class _Course:
         after = self._change.continued
         found, first = [engine], list[Engine]()
         behind: dict[Place, Engine] = {}
+        holders = {*filter(None, map(self._holder, engine.nodes))}
         for each in found:
-            nodes = {*each.nodes}
+            nodes = {*each.nodes, *filter(None, map(self._holder, each.nodes))}
             nodes |= {n for own in self._linked if not nodes.isdisjoint(own) for n in own}
-            nodes |= {holder for name in each.nodes if (holder := self._holder(name))}
             way = [other for other in stops if not nodes.isdisjoint(other.nodes)]
             first = first or way
             news = (after.get(o.group) for o in way if o.place not in behind)
@@ -242,6 +250,7 @@ class _Course:
             again,
             first,
             behind,
+            not holders.isdisjoint(n for e in stops for n in e.nodes),
             closes - opens,
             is_slow,
             bool(closes or opens or is_slow) or engine in self._switched,
@@ -252,8 +261,9 @@ class _Course:
 class _Start:
     """An engine that starts: its names, those `gone` once `first` stops, and which come `again`.
 
-    What all wait for is `behind`. Its `turn` is before the others, below 0, if an address of theirs
-    opens with it, and after them if one closes. It `is_slow` where people work. It `is_alone` for
+    What all wait for is `behind`. It `is_held` up by engines of nodes that have its addresses yet.
+    Its `turn` is before the others, below 0, if an address of theirs opens with it, and after them
+    if one closes. It `is_slow` where people work. It `is_alone` for
     these reasons, or if it takes the turn of another one.
     """
 
@@ -262,6 +272,7 @@ class _Start:
     again: Set[str]
     first: Sequence[Engine]
     behind: Mapping[Place, Engine]
+    is_held: bool
     turn: int
     is_slow: bool
     is_alone: bool
@@ -269,7 +280,8 @@ class _Start:
     def order(self, back: Set[str]) -> tuple[bool | int, ...]:
         """Later if it leaves names to others that come `back` with them, or brings no new one."""
         leaves = not back & self.gone <= self.names | self.again
-        return self.turn, leaves, self.is_slow, self.names <= self.gone, len(self.behind)
+        is_same = self.names <= self.gone
+        return self.is_held, self.turn, leaves, self.is_slow, is_same, len(self.behind)
 
 
 def unreached(now: Cluster, after: Desired) -> str:
