@@ -459,6 +459,22 @@ def addresses(data: Data, rng: random.Random) -> None:
         node["management"] = new
 
 
+def network(data: Data, rng: random.Random) -> None:
+    """The nodes are on another management network."""
+    text = json.dumps(data).replace('"10.0.', f'"10.{rng.randint(1, 9)}.')
+    data.clear()
+    data.update(json.loads(text))
+
+
+def taken(data: Data, rng: random.Random) -> None:
+    """A new node gets the address of one that moves."""
+    old = rng.choice(data["nodes"])
+    management = old["management"]
+    old["management"] = {"address": f"10.0.0.{rng.randint(201, 250)}/24"}
+    group_added(data, rng)
+    data["nodes"][-1]["management"] = management
+
+
 def login(data: Data, rng: random.Random) -> None:
     """People log in under another name."""
     data["user"] = rng.choice(("ops", "nvidia", "lab"))
@@ -566,7 +582,7 @@ def fabric(data: Data, rng: random.Random) -> None:
 
 EDITS: Sequence[Edit] = (
     *(service, gateway, node_name, address, login, title, group_gone, group_added, group_split),
-    *(addresses, head, trade, engine, name, secret, turn, fabric),
+    *(addresses, network, taken, head, trade, engine, name, secret, turn, fabric),
 )
 
 

@@ -81,7 +81,8 @@ def test_edits_memory_and_downtime_come_first(
         "",
     ]
     pattern = (
-        r"2 of 2 nodes change, \d files; \*\*nobody answers to gpt-oss-120b in steps 2 to 5, "
+        r"2 of 2 nodes change, \d files, \d of them of no node; "
+        r"\*\*nobody answers to gpt-oss-120b in steps 2 to 5, "
         r"time limit 23 min\*\*; "
         r"memory left on the fullest node: \d+\.\d GiB -> \d+\.\d GiB\.\n"
     )

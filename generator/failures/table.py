@@ -101,8 +101,9 @@ def _answers(failure: Failure) -> str:
     lost = failure.lost
     if not good:
         return "nothing" if lost else "-"
+    page = [f"the {failure.fault.page}"] if failure.fault.page else []
     fewer = [_replicas(one) for one in good if one.replicas < one.of]
-    said = "everything" if not lost else f"all but {_some(lost)}"
+    said = f"all but {_some([*lost, *page])}" if lost or page else "everything"
     if lost and len(lost) >= len(good):
         said = _some(one.name for one in good)
     return f"{said}; {_some(fewer)}" if fewer else said

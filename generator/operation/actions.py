@@ -101,11 +101,18 @@ def make_login(node: str, user: str) -> Action:
     return Action((2,), title, node, (must.is_on(node),), _changes(node, user=user))
 
 
-def change_address(node: str, address: str) -> Action:
+def let_in(node: str, network: str) -> Action:
+    """Leave SSH open to the network that a node is about to be reached from."""
+    title = f"let logins in first: sudo ufw allow from {network} to any port 22 proto tcp"
+    mark = must.LETS_IN.format(node)
+    return Action((1,), title, node, (must.is_on(node),), lambda now: _marked(now, mark))
+
+
+def change_address(node: str, address: str, *more: Condition) -> Action:
     """Give a node another address on the management network, which sparkgen never configures."""
     title = f"change the management address to {address} by hand"
     is_unused = must.are_free_of(lambda now: now.address, node)
-    needs = (must.is_on(node), is_unused, must.is_free(address, node))
+    needs = (must.is_on(node), is_unused, must.is_free(address, node), *more)
 
     def then(now: Cluster) -> Cluster:
         old = f"://{now.nodes[node].address}:"
@@ -138,6 +145,19 @@ def bring(node: str, needs: Sequence[Need], title: str, before: Iterable[Conditi
         node,
         tuple(wanted),
         lambda now: _with(now, node, has=now.nodes[node].has | {*needs}),
+    )
+
+
+def take_away(node: str, secrets: Sequence[Need]) -> Action:
+    """Take secrets out of a node's file that nothing there reads any more."""
+    title = f"take {', '.join(need.name for need in secrets)} out of /etc/sparkgen/secrets.env"
+    units = (must.is_unread(node, need) for need in secrets)
+    return Action(
+        LAST,
+        f"{title}, which nothing reads any more",
+        node,
+        (must.is_on(node), *units),
+        lambda now: _with(now, node, has=now.nodes[node].has - {*secrets}),
     )
 
 
@@ -478,6 +498,15 @@ def load(path: str, text: str, program: str) -> Action:
     return Action(
         LAST, title, "", (), lambda now: replace(now, elsewhere={**now.elsewhere, path: text})
     )
+
+
+def unload(path: str, program: str) -> Action:
+    """Take what a file has added out of a program that is not on the nodes."""
+
+    def then(now: Cluster) -> Cluster:
+        return replace(now, elsewhere={p: t for p, t in now.elsewhere.items() if p != path})
+
+    return Action(LAST, f"take what {path} has added out of {program}", "", (), then)
 
 
 def _of(engine: Engine) -> str:

@@ -43,12 +43,34 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
             names = [name for name in engine.names if name not in {group, *now}]
             called = f", which answered to {listed(names, 'and')}" if names else ""
             yield f"the alternative {group} is gone{called}"
+    yield from _guarded(before, after)
     for name in outcome.lost:
         groups = [group for group, engine in before.running.items() if name in engine.names]
         new = [change.continued.get(group) for group in groups]
         other = dict.fromkeys(n for e in new if e for n in e.names)
         instead = f"; what runs in its place answers to {listed([*other], 'and')}" if other else ""
         yield f"nobody answers to {name} any more{instead}"
+
+
+def _guarded(before: Desired, after: Desired) -> Iterator[str]:
+    """The nodes that a firewall closes from now on or no longer, and those without metrics now."""
+    both = [
+        (n, before.folders[n].programs, f.programs)
+        for n, f in after.folders.items()
+        if n in before.folders
+    ]
+    for unit, sign, said in _GUARDS:
+        own = [n for n, was, now in both if (unit in now) - (unit in was) == sign]
+        if own:
+            yield said.format("all nodes" if len(own) == len(after.folders) else listed(own, "and"))
+
+
+# What people notice if a unit comes (1) or goes (-1).
+_GUARDS = (
+    ("firewall", 1, "a firewall lets only in what etc/sparkgen/firewall.rules has now: {}"),
+    ("firewall", -1, "no firewall closes ports any more: {}"),
+    ("sparkgen-monitoring", -1, "Prometheus gets no metrics any more: {}"),
+)
 
 
 def _addresses(before: Desired, after: Desired) -> Iterator[str]:

@@ -7,7 +7,16 @@ from generator.bundle.escaping import sh
 from generator.bundle.plan import activations
 from generator.operation import actions as do
 from generator.operation.actions import LATER, Action
-from generator.operation.conditions import Condition, are_running, has_links, is_down, is_guarded
+from generator.operation.conditions import (
+    Condition,
+    are_running,
+    has_bundle,
+    has_links,
+    is_down,
+    is_guarded,
+    lets_logins_in,
+)
+from generator.operation.firewall import SSH, lets_in, login_network
 from generator.operation.meaning import same
 from generator.operation.reading import ELSEWHERE
 from generator.operation.state import (
@@ -272,7 +281,10 @@ def _by_hand(change: Change) -> Iterator[Action]:
             if new.user not in ("", was.user):
                 yield do.make_login(name, new.user)
             if new.address not in ("", was.address):
-                yield do.change_address(name, new.address)
+                network = login_network(new.programs, new.address)
+                if network and not lets_in(was.programs, SSH, new.address):
+                    yield do.let_in(name, network)
+                yield do.change_address(name, new.address, lets_logins_in(name, new.address))
 
 
 def _brought(change: Change) -> Iterator[Action]:
@@ -283,22 +295,33 @@ def _brought(change: Change) -> Iterator[Action]:
         together: dict[str, list[Need]] = {}
         for need in sorted(folder.needs - has, key=str):
             together.setdefault(_title(change, name, need), []).append(need)
-        urgent = {need for p in folder.programs.values() if _is_urgent(p) for need in p.needs}
+        waits = {engine.unit for engine in change.after.engines if not engine.is_active}
+        running = [p for unit, p in folder.programs.items() if unit not in waits]
+        urgent = {need for program in running if _is_urgent(program) for need in program.needs}
         for title, own in together.items():
             secrets = ", ".join(need.name for need in own)
             before = [each for need in own for each in _left_alone(change, name, need)]
             action = do.bring(name, own, title.replace("SECRETS", secrets), before)
             is_late = urgent.isdisjoint(own) and own[0].kind in ("secret", "key", "kept")
             yield _later(action, 0, is_late=is_late)
+        if left := [need for need in sorted(has - folder.needs, key=str) if need.kind == "secret"]:
+            yield do.take_away(name, left)
 
 
 def _left_alone(change: Change, name: str, need: Need) -> Iterator[Condition]:
-    """That nothing writes any more into what is copied from another node."""
-    if need.kind == "kept":
-        for node, folder in change.before.folders.items():
-            for program in folder.programs.values():
-                if node != name and need in program.needs and program.unit != PROXY:
+    """That nothing writes any more into what is copied from another node, and keys are there yet.
+
+    A node whose address is taken first has given its keys away before.
+    """
+    taken = {folder.address for n, folder in change.before.folders.items() if n != name}
+    is_late = change.after.folders[name].address in taken
+    for node, folder in change.before.folders.items() if need.kind == "kept" else ():
+        for program in folder.programs.values():
+            if node != name and need in program.needs:
+                if program.unit != PROXY:
                     yield is_down(node, program.unit)
+                elif not is_late:
+                    yield has_bundle(node)
 
 
 def _later(action: Action, order: int, *, is_late: bool) -> Action:
@@ -474,6 +497,9 @@ def _elsewhere(change: Change) -> Iterator[Action]:
     for path, text in change.after.elsewhere.items():
         if not same(path, text, change.before.elsewhere.get(path, "")):
             yield do.load(path, text, ELSEWHERE[path])
+    for path in change.before.elsewhere:
+        if path not in change.after.elsewhere:
+            yield do.unload(path, ELSEWHERE[path])
 
 
 def _likeness(old: Cable, new: Cable) -> int:

@@ -301,6 +301,8 @@ def _lacks(now: Cluster, after: Desired) -> Iterator[str]:
         if not has_links(node, folder) or node.name != folder.node:
             yield f"{name} has other links or another name"
         yield from (f"{name} lacks {need.kind} {need.name}" for need in folder.needs - node.has)
+        left = (need for need in node.has - folder.needs if need.kind == "secret")
+        yield from (f"{name} still has {need.name}" for need in left)
         for unit, program in folder.programs.items():
             if unit not in waiting and not program.is_like(node.running.get(unit)):
                 yield f"{name} does not run {unit}"
@@ -318,6 +320,7 @@ def _lacks_beside(now: Cluster, after: Desired) -> Iterator[str]:
     for path, text in after.elsewhere.items():
         if not same(path, text, now.elsewhere.get(path, "")):
             yield f"{path} has not been loaded"
+    yield from (f"{path} is loaded yet" for path in now.elsewhere.keys() - after.elsewhere.keys())
     wanted = {end: {*cable.ends} for cable in after.cables for end in cable.ends}
     found = {end: {*cable.ends} for end, cable in now.plugged.items()}
     wrong = (end for end in sorted({**wanted, **found}) if wanted.get(end) != found.get(end))

@@ -59,10 +59,12 @@ def summary(review: Review) -> str:
     if review.is_removed:
         return "the site is gone, and its bundle is left over"
     touched = sum(node.state != "unchanged" for node in review.nodes)
-    files = len(shown(review.all_files))
+    found = shown(review.all_files)
+    beside = sum(file in review.files for file in found)
     return (
         f"{touched} of {len(review.nodes)} node{'s' if len(review.nodes) > 1 else ''} change, "
-        f"{files} file{'s' if files > 1 else ''}"
+        f"{len(found)} file{'s' if len(found) > 1 else ''}"
+        f"{f', {beside} of them of no node' if beside and touched else ''}"
     )
 
 
