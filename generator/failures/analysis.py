@@ -32,7 +32,7 @@ class FailureMode:
 
     `within` is how many seconds a program takes to be up again by itself, None for anything else.
     `told_by` are the checks of verify.py that tell, and the nodes that they tell it on, except on
-    one that is `blind`. `page` is what people no longer get in a browser.
+    one that is `blind`.
     """
 
     ORIGIN = _ORIGIN
@@ -43,7 +43,6 @@ class FailureMode:
     told_by: tuple[tuple[str, tuple[str, ...]], ...] = ()
     within: int | None = None
     blind: str = ""
-    page: str = ""
 
 
 @record
@@ -272,16 +271,10 @@ def _of_programs(site: Site, units: Mapping[Element, Process]) -> Iterator[Failu
     """Engines that serve now, services and jobs; an alternative that waits runs nowhere."""
     engines = {part.unit: part.is_active for part in site.parts}
     jobs = {job.unit for job in site.jobs}
-    titles = {
-        f"sparkgen-{service.NAME.replace('_', '-')}": page.title
-        for service in site.services.values()
-        for page in service.pages(site)
-    }
     for program in units.values():
         if engines.get(program.unit, True):
             kind = "service" if program.unit not in {*engines, *jobs} else "engine"
             kind = "job" if program.unit in jobs else kind
             what = f"{program.title} on {program.node}"
             told = ((program.check, (program.node,)),) if program.check else ()
-            lost, page = frozenset([program.element]), titles.get(program.unit, "")
-            yield FailureMode(kind, what, lost, told, program.within, page=page)
+            yield FailureMode(kind, what, frozenset([program.element]), told, program.within)

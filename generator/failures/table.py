@@ -14,6 +14,8 @@ HEAD = ("WHAT FAILS", "STILL ANSWERS", "SERVES AGAIN", "WHAT TO DO", "VERIFY.PY"
 
 _TO_DO = {kind: words for kind, words, *_ in resources.rows("faults")}
 _NAMED = 4
+# What people open in a browser, and no request for a name needs.
+_PAGES = (("sparkgen-web-ui", "the web UI"),)
 
 
 @record
@@ -101,7 +103,7 @@ def _answers(failure: Failure) -> str:
     lost = failure.lost
     if not good:
         return "nothing" if lost else "-"
-    page = [f"the {failure.fault.page}"] if failure.fault.page else []
+    page = [title for unit, title in _PAGES if failure.fault.what.startswith(f"{unit} on ")]
     fewer = [_replicas(one) for one in good if one.replicas < one.of]
     said = f"all but {_some([*lost, *page])}" if lost or page else "everything"
     if lost and len(lost) >= len(good):

@@ -101,11 +101,14 @@ def make_login(node: str, user: str) -> Action:
     return Action((2,), title, node, (must.is_on(node),), _changes(node, user=user))
 
 
-def let_in(node: str, network: str) -> Action:
+def let_in(node: str, address: str) -> Action:
     """Leave SSH open to the network that a node is about to be reached from."""
-    title = f"let logins in first: sudo ufw allow from {network} to any port 22 proto tcp"
-    mark = must.LETS_IN.format(node)
-    return Action((1,), title, node, (must.is_on(node),), lambda now: _marked(now, mark))
+    title = (
+        "let logins in from the new network: sudo ufw allow from NETWORK to any port 22 proto tcp"
+    )
+    is_shut, mark = must.lets_logins_in(node, address), must.LETS_IN.format(node)
+    then, needs = lambda now: _marked(now, mark), (must.is_on(node),)
+    return Action((1,), title, node, needs, then, is_needless=lambda now: not is_shut(now))
 
 
 def change_address(node: str, address: str, *more: Condition) -> Action:
@@ -148,15 +151,14 @@ def bring(node: str, needs: Sequence[Need], title: str, before: Iterable[Conditi
     )
 
 
-def take_away(node: str, secrets: Sequence[Need]) -> Action:
+def take_away(node: str, folder: Folder, secrets: Sequence[Need]) -> Action:
     """Take secrets out of a node's file that nothing there reads any more."""
     title = f"take {', '.join(need.name for need in secrets)} out of /etc/sparkgen/secrets.env"
-    units = (must.is_unread(node, need) for need in secrets)
     return Action(
         LAST,
         f"{title}, which nothing reads any more",
         node,
-        (must.is_on(node), *units),
+        (must.is_on(node), must.is_renewed(node, folder)),
         lambda now: _with(now, node, has=now.nodes[node].has - {*secrets}),
     )
 
@@ -493,20 +495,11 @@ def switch(engine: Engine, programs: Mapping[str, Program]) -> Action:
 
 
 def load(path: str, text: str, program: str) -> Action:
-    """Give a file to a program that is not on the nodes."""
-    title = f"load {path} into {program}"
+    """Give a file to a program that is not on the nodes, or take it back if it is empty."""
+    title = f"load {path} into {program}" if text else f"take {path} out of {program} again"
     return Action(
         LAST, title, "", (), lambda now: replace(now, elsewhere={**now.elsewhere, path: text})
     )
-
-
-def unload(path: str, program: str) -> Action:
-    """Take what a file has added out of a program that is not on the nodes."""
-
-    def then(now: Cluster) -> Cluster:
-        return replace(now, elsewhere={p: t for p, t in now.elsewhere.items() if p != path})
-
-    return Action(LAST, f"take what {path} has added out of {program}", "", (), then)
 
 
 def _of(engine: Engine) -> str:

@@ -43,7 +43,7 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
             names = [name for name in engine.names if name not in {group, *now}]
             called = f", which answered to {listed(names, 'and')}" if names else ""
             yield f"the alternative {group} is gone{called}"
-    yield from _guarded(before, after)
+    yield from _unguarded(before, after)
     for name in outcome.lost:
         groups = [group for group, engine in before.running.items() if name in engine.names]
         new = [change.continued.get(group) for group in groups]
@@ -52,25 +52,19 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
         yield f"nobody answers to {name} any more{instead}"
 
 
-def _guarded(before: Desired, after: Desired) -> Iterator[str]:
-    """The nodes that a firewall closes from now on or no longer, and those without metrics now."""
-    both = [
-        (n, before.folders[n].programs, f.programs)
-        for n, f in after.folders.items()
-        if n in before.folders
-    ]
-    for unit, sign, said in _GUARDS:
-        own = [n for n, was, now in both if (unit in now) - (unit in was) == sign]
-        if own:
-            yield said.format("all nodes" if len(own) == len(after.folders) else listed(own, "and"))
+def _unguarded(before: Desired, after: Desired) -> Iterator[str]:
+    """The nodes that lose what people rely on without asking it."""
+    kept = [(name, after.folders[name]) for name in after.folders if name in before.folders]
+    for unit, said in _GUARDS.items():
+        had = [each for each in kept if unit in before.folders[each[0]].programs]
+        if gone := [name for name, folder in had if unit not in folder.programs]:
+            yield f"{said} any more: {listed(gone, 'and')}"
 
 
-# What people notice if a unit comes (1) or goes (-1).
-_GUARDS = (
-    ("firewall", 1, "a firewall lets only in what etc/sparkgen/firewall.rules has now: {}"),
-    ("firewall", -1, "no firewall closes ports any more: {}"),
-    ("sparkgen-monitoring", -1, "Prometheus gets no metrics any more: {}"),
-)
+_GUARDS = {
+    "firewall": "no firewall closes ports",
+    "sparkgen-monitoring": "Prometheus gets no metrics",
+}
 
 
 def _addresses(before: Desired, after: Desired) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Concatenate, ParamSpec
 
-from generator.operation.firewall import SSH, lets_in
+from generator.operation.firewall import lets_in
 from generator.operation.meaning import same
 from generator.operation.state import (
     RELIED_ON,
@@ -120,16 +120,9 @@ LETS_IN = "logins on {}"
 @condition
 def lets_logins_in(now: Cluster, name: str, address: str) -> str:
     """A node's firewall leaves SSH open to the network of an address, or was told to."""
-    is_told = LETS_IN.format(name) in now.prepared
-    is_open = is_told or lets_in(now.nodes[name].running, SSH, address)
+    is_open = lets_in(now.nodes[name].running, "22", address)
+    is_open = is_open or LETS_IN.format(name) in now.prepared
     return "" if is_open else f"the firewall of {name} keeps logins from the network of {address}"
-
-
-@condition
-def is_unread(now: Cluster, name: str, need: Need) -> str:
-    """No program on a node has been started with something."""
-    found = (unit for unit, p in now.nodes[name].running.items() if need in p.needs)
-    return next((f"{unit} reads {need.name} on {name}" for unit in found), "")
 
 
 @condition

@@ -13,17 +13,6 @@ _RULE = re.compile(
 )
 
 
-SSH = "22"
-
-
-def login_network(programs: Mapping[str, Program], address: str) -> str:
-    """The network of an address that these programs let log in; empty if none."""
-    firewall = programs.get("firewall")
-    rules = "\n".join(firewall.reads.values()) if firewall else ""
-    found = (network for _, network, port in _RULE.findall(rules) if port == SSH)
-    return next((each for each in found if ip_address(address) in ip_network(each)), "")
-
-
 def lets_in(programs: Mapping[str, Program], port: str, source: str = "") -> bool:
     """Whether these programs of a node leave a port open to an address, or to a network."""
     firewall = programs.get("firewall")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import product
 
 from generator.bundle.escaping import sh
 from generator.bundle.plan import activations
@@ -16,7 +17,6 @@ from generator.operation.conditions import (
     is_guarded,
     lets_logins_in,
 )
-from generator.operation.firewall import SSH, lets_in, login_network
 from generator.operation.meaning import same
 from generator.operation.reading import ELSEWHERE
 from generator.operation.state import (
@@ -202,18 +202,12 @@ class Change:
 
     @cached_property
     def continued(self) -> Mapping[str, Engine]:
-        """What becomes of each engine that runs, by its group, unless it goes.
-
-        It has its group on a node of before, or else takes its names or all its nodes.
-        """
+        """What becomes of each engine that runs, by its group, unless it goes."""
         found = dict(self.switched)
-        free = [e for e in self.after.running.values() if e not in found.values()]
-        for is_alike in (_keeps_group, _takes_all, _takes_names, _takes_nodes, _has_group):
-            for group, old in self.before.running.items():
-                new = next((e for e in free if is_alike(old, e)), None)
-                if new and group not in found:
-                    found[group] = new
-                    free.remove(new)
+        old, new = self.before.running.values(), self.after.running.values()
+        for one, other in sorted(product(old, new), key=lambda pair: -_kinship(*pair)):
+            if _kinship(one, other) and one.group not in found and other not in found.values():
+                found[one.group] = other
         return found
 
     @cached_property
@@ -281,9 +275,7 @@ def _by_hand(change: Change) -> Iterator[Action]:
             if new.user not in ("", was.user):
                 yield do.make_login(name, new.user)
             if new.address not in ("", was.address):
-                network = login_network(new.programs, new.address)
-                if network and not lets_in(was.programs, SSH, new.address):
-                    yield do.let_in(name, network)
+                yield do.let_in(name, new.address)
                 yield do.change_address(name, new.address, lets_logins_in(name, new.address))
 
 
@@ -305,23 +297,20 @@ def _brought(change: Change) -> Iterator[Action]:
             is_late = urgent.isdisjoint(own) and own[0].kind in ("secret", "key", "kept")
             yield _later(action, 0, is_late=is_late)
         if left := [need for need in sorted(has - folder.needs, key=str) if need.kind == "secret"]:
-            yield do.take_away(name, left)
+            yield do.take_away(name, folder, left)
 
 
 def _left_alone(change: Change, name: str, need: Need) -> Iterator[Condition]:
-    """That nothing writes any more into what is copied from another node, and keys are there yet.
+    """That what is copied from another node is still there, and nothing writes into it any more.
 
-    A node whose address is taken first has given its keys away before.
+    A node whose address is taken before has no keys to give.
     """
-    taken = {folder.address for n, folder in change.before.folders.items() if n != name}
-    is_late = change.after.folders[name].address in taken
-    for node, folder in change.before.folders.items() if need.kind == "kept" else ():
-        for program in folder.programs.values():
-            if node != name and need in program.needs:
-                if program.unit != PROXY:
-                    yield is_down(node, program.unit)
-                elif not is_late:
-                    yield has_bundle(node)
+    others = {node: f for node, f in change.before.folders.items() if node != name}
+    is_late = change.after.folders[name].address in {f.address for f in others.values()}
+    for node, folder in others.items() if need.kind == "kept" else ():
+        units = [unit for unit, program in folder.programs.items() if need in program.needs]
+        yield from (is_down(node, unit) for unit in units if unit != PROXY)
+        yield from (has_bundle(node) for unit in units if unit == PROXY and not is_late)
 
 
 def _later(action: Action, order: int, *, is_late: bool) -> Action:
@@ -494,12 +483,10 @@ def _check(change: Change, group: str, nodes: Iterable[str], peers: Mapping[str,
 
 
 def _elsewhere(change: Change) -> Iterator[Action]:
-    for path, text in change.after.elsewhere.items():
-        if not same(path, text, change.before.elsewhere.get(path, "")):
-            yield do.load(path, text, ELSEWHERE[path])
-    for path in change.before.elsewhere:
-        if path not in change.after.elsewhere:
-            yield do.unload(path, ELSEWHERE[path])
+    before, after = change.before.elsewhere, change.after.elsewhere
+    for path in {**before, **after}:
+        if not same(path, after.get(path, ""), before.get(path, "")):
+            yield do.load(path, after.get(path, ""), ELSEWHERE[path])
 
 
 def _likeness(old: Cable, new: Cable) -> int:
@@ -510,21 +497,8 @@ def _likeness(old: Cable, new: Cable) -> int:
     return 2 if {*old.ends} & {*new.ends} else is_alike
 
 
-def _keeps_group(old: Engine, new: Engine) -> bool:
-    return old.group == new.group and not {*old.nodes}.isdisjoint(new.nodes)
-
-
-def _takes_all(old: Engine, new: Engine) -> bool:
-    return _takes_names(old, new) and _takes_nodes(old, new)
-
-
-def _takes_names(old: Engine, new: Engine) -> bool:
-    return not {*old.names}.isdisjoint(new.names)
-
-
-def _takes_nodes(old: Engine, new: Engine) -> bool:
-    return {*old.nodes} == {*new.nodes}
-
-
-def _has_group(old: Engine, new: Engine) -> bool:
-    return old.group == new.group
+def _kinship(old: Engine, new: Engine) -> int:
+    """How likely one becomes the other: by group and node, or else by names, nodes, or group."""
+    has_group, has_names = old.group == new.group, not {*old.names}.isdisjoint(new.names)
+    stays = has_group and not {*old.nodes}.isdisjoint(new.nodes)
+    return 8 * stays + 4 * has_names + 2 * ({*old.nodes} == {*new.nodes}) + has_group

@@ -83,13 +83,12 @@ def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
     known = {name: view.successors.get(name, name) for name in first}
     names = {name: new for name, new in known.items() if new in after}
     stopped = [each.group for each in change.stopping if each.group not in change.switched]
-    again = {group: engine.group for group, engine in change.continued.items()}
     return Outcome(
         steps,
         tuple(dict.fromkeys(o for name, new in names.items() for o in _outages(name, new, steps))),
         lost,
         {name: names[name] for name in lost if name in names},
-        {group: again.get(group) for group in stopped},
+        {group: new.group if (new := change.continued.get(group)) else None for group in stopped},
         {group: engine.group for group, engine in change.switched.items()},
         tuple(name for name, found in first.items() if len({url for url, _ in found}) > 1),
     )

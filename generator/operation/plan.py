@@ -317,10 +317,9 @@ def _lacks_beside(now: Cluster, after: Desired) -> Iterator[str]:
     """What is not on the nodes: answers, what was loaded elsewhere, cables."""
     if {*now.serving} != {engine.place for engine in after.running.values()}:
         yield "not every engine serves"
-    for path, text in after.elsewhere.items():
-        if not same(path, text, now.elsewhere.get(path, "")):
+    for path in {**now.elsewhere, **after.elsewhere}:
+        if not same(path, after.elsewhere.get(path, ""), now.elsewhere.get(path, "")):
             yield f"{path} has not been loaded"
-    yield from (f"{path} is loaded yet" for path in now.elsewhere.keys() - after.elsewhere.keys())
     wanted = {end: {*cable.ends} for cable in after.cables for end in cable.ends}
     found = {end: {*cable.ends} for end, cable in now.plugged.items()}
     wrong = (end for end in sorted({**wanted, **found}) if wanted.get(end) != found.get(end))
