@@ -275,7 +275,8 @@ def _by_hand(change: Change) -> Iterator[Action]:
             if new.user not in ("", was.user):
                 yield do.make_login(name, new.user)
             if new.address not in ("", was.address):
-                yield do.let_in(name, new.address)
+                if "firewall" in new.programs:
+                    yield do.let_in(name, new.address)
                 yield do.change_address(name, new.address, lets_logins_in(name, new.address))
 
 
