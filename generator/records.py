@@ -2,8 +2,9 @@
 
 `@record` does what `@dataclass(frozen=True, slots=True)` does. A dataclass compiles its methods
 anew for every class, which takes longer than the rest of an import; the methods of a record are
-written once, below. Only a class with many instances gets a faster `__init__` of its own:
-that saves 1 to 4 % of the 2.3 s of CPU time of a build of 200 nodes, and nothing with three nodes.
+written once, below. Only a class with many instances gets a faster `__init__` of its own: 0.6 in
+place of 1.3 microseconds by position, 0.8 in place of 3.8 by name. Of the 46,000 instances for 240
+nodes in 120 groups that is 50 ms, 3 % of a build; of 1,500 for three nodes, 1 ms.
 """
 
 from collections.abc import Callable, Mapping
