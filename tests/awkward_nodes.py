@@ -164,7 +164,8 @@ def of_root(case: Root, work: Path) -> tuple[bool, str]:
 
 IN_FORCE = (
     "{ ip -o link; ip -4 -o address; ip route show table all; ip -6 route; sysctl net.ipv4.conf; "
-    "hostname; } 2>/dev/null | sed 's/ state .*//; s/NO-CARRIER,//; s/valid_lft.*//; s/expires.*//' | "
+    "hostname; } 2>/dev/null | "
+    "sed 's/ state .*//; s/NO-CARRIER,//; s/valid_lft.*//; s/expires.*//' | "
     "grep -v 'fe80\\|ff00\\|^ *$'"
 )
 LIFE = "$I --apply --no-confirm && $I --apply && $I --uninstall"
