@@ -17,7 +17,7 @@ reason() { # NODE
     *'Host key verification failed'*) echo "its host key is not trusted here yet: ssh $config$1, and compare the key with that at its console" ;;
     *'Bad configuration option'* | *'terminating, '*'bad configuration'*) echo "your ssh rejects its settings: $(grep -im 1 'bad configuration' <<<"$words")" ;;
     *'Could not chdir to home'*) echo "its user has no home folder: as root at its console, mkhomedir_helper and the user's name" ;;
-    *'is your shell clean'*) echo "its shell prints something, or runs nothing: 'ssh $config$1 true' must print nothing; see the user's .bashrc and shell there" ;;
+    *'is your shell clean'*) echo "its shell prints something, or its sshd allows SFTP alone: 'ssh $config$1 true' must print nothing; see the user's .bashrc there, and ForceCommand in sshd_config" ;;
     *'Session open refused'* | *'administratively prohibited'*) echo "its sshd opens no further session: see MaxSessions in /etc/ssh/sshd_config there" ;;
     *'no valid sudoers'*) echo "its sudoers file is not accepted: visudo -c as root at its console" ;;
     *'UNPROTECTED PRIVATE KEY'*) echo "others can read your private key: chmod 600 it" ;;
@@ -36,6 +36,7 @@ reason() { # NODE
     *'Read-only file system'*) echo "its disk can't be written: dmesg there says why" ;;
     *'terminal is required'* | *'no tty present'* | *'must have a tty'*) echo "sudo needs a password, and there is no terminal: run this from one, or allow install.sh without a password in sudoers" ;;
     *'incorrect password'* | *'a password is required'*) echo "sudo has not got the right password: run this again" ;;
+    *'not allowed to execute'*) echo "its sudoers file does not let this user run install.sh: allow \$HOME/sparkgen-bundle/install.sh there with visudo" ;;
     *'not in the sudoers'* | *'not allowed to'* | *'may not run sudo'*) echo "its user may not use sudo: add it to the group sudo at the console" ;;
     *'sudo: not found'* | *'sudo: command not found'*) echo "sudo is not installed there: as root at the console, apt install sudo" ;;
     *'connection unexpectedly closed'*) echo "rsync ended there: see memory and disk there, and ssh $config$1 rsync --version" ;;
@@ -47,7 +48,7 @@ reason() { # NODE
 reach() { # NODE COMMAND...
   local status=0
   "${@:2}" 2>"$work/errors" || status=$?
-  if ((status == 255)) || [[ $2 == rsync && $status != 0 ]] || grep -q '^sudo: ' "$work/errors"; then
+  if ((status == 255)) || [[ $2 == rsync && $status != 0 ]] || grep -qE '^(sudo: |Sorry, user )' "$work/errors"; then
     echo "$1: $(reason "$1")" >&2
   else
     own_words "$work/errors" >&2

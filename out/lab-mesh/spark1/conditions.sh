@@ -121,7 +121,7 @@ check_interfaces() {
     ! live || [[ -e /sys/class/net/$interface ]] ||
       refuse "there is no interface $interface: DGX OS turns the NIC off without a cable; put the cables in, and start anew"
   done <<<"${facts[HALF]}"
-  if ! timeout 60 "$bundle/owners.py" --root "$root/" "${live[@]}" "${interfaces[@]}" >"$work/owners"; then
+  if ! timeout 60 python3 -B "$bundle/owners.py" --root "$root/" "${live[@]}" "${interfaces[@]}" >"$work/owners"; then
     refuse "owners.py fails, and can't say who else configures the ports: install python3"
   fi
   while IFS='|' read -r file interface how; do

@@ -12,7 +12,7 @@
 # Exit status: 0 nothing to change, or done; 1 something would change, or could not be compared; 2 refused or failed.
 # shellcheck disable=SC2034 # conditions.sh, which it sources, uses what seems unused.
 set -euo pipefail
-shopt -s nullglob && umask 022
+shopt -s nullglob && umask 022 && unset BASH_ENV CDPATH
 
 installed=etc/sparkgen/installed own=etc/sparkgen/bundle secrets=etc/sparkgen/secrets.env sysctl=etc/sysctl.d/90-sparkgen.conf
 netplan=etc/netplan/40-cx7.yaml seconds=${SPARKGEN_UNDO_SECONDS:-120}
@@ -98,7 +98,7 @@ change() {
     origin[$path]=$stage
     if there "$root/$path"; then old+=("$path"); fi
     folder=/${path%/*}
-    until [[ -d $root$folder/ ]]; do echo "${folder#/}" >>"$new/folders" && folder=${folder%/*}; done
+    until [[ -d $root$folder/ ]]; do echo "${folder#/}" >>"$new/folders"; folder=${folder%/*}; done
   done
   if ((${#old[@]})); then (cd "$root/" && cp --archive --parents "${old[@]}" "$new/before"); fi
   (cd "$new" && find before -type f -exec sha256sum {} +) >"$new/sums"
@@ -109,7 +109,7 @@ change() {
   fi
   if live && about "$netplan" "$@"; then record_links >"$new/links"; fi
   if live && about etc/hostname "$@"; then uname -n >"$new/name"; fi
-  install --mode 0755 "${BASH_SOURCE[0]}" "$new/install.sh"
+  install --mode 0755 "$bundle/install.sh" "$new/install.sh"
   settle "$new"
   mv --no-target-directory "$new" "$backup"
   open=$backup
@@ -313,6 +313,7 @@ while (($#)); do
   shift
 done
 [[ $root != / ]] || die "--root is for a folder other than /"
+cd / # the current folder may be gone
 if ((EUID)); then form='%F, mode %04a'; else form='%F, mode %04a of %U:%G'; fi
 work=$(mktemp -d) stage=$work/root backups=$root/var/backups/sparkgen
 trap finish EXIT && trap 'exit 2' HUP INT TERM

@@ -324,6 +324,14 @@ def asked(*words: str) -> str:
         return ""
 
 
+def above(name: str) -> dict[str, str]:
+    """An interface and what is built on it, such as a bridge or a VLAN, each with its beginning."""
+    found = {name: ""}
+    for upper in Path("/sys/class/net", name).glob("upper_*"):
+        found |= {one: f"carries {one}, which " for one in above(upper.name.removeprefix("upper_"))}
+    return found
+
+
 def in_force(own: str, wanted: dict[str, str]) -> dict[str, str]:
     """The interfaces whose address this bundle would change while something depends on it."""
     rows = [line.split() for line in asked("ip", "-o", "address", "show").splitlines()]
@@ -336,17 +344,22 @@ def in_force(own: str, wanted: dict[str, str]) -> dict[str, str]:
         r"^\S+ +\S+ +\[?([0-9a-fA-F.:]+?)[\]%]?\S*:22 ", asked(*SESSIONS), re.MULTILINE
     )
     logins += os.environ.get("SSH_CONNECTION", "").split()[2:3]
-    uses = {}
-    for name, bare, address in there:
-        if name not in wanted or address == wanted[name]:
-            continue
-        if own and bare == own:
-            uses[name] = f"has this node's own address {own}"
-        elif bare in logins:
-            uses[name] = f"has the address {bare}, over which somebody is logged in"
+    uses: dict[str, str] = {}
     settled = {name for name, _, address in there if address == wanted.get(name)}
-    for name in {name for found in defaults for name in found} & wanted.keys() - settled:
-        uses.setdefault(name, "carries the default route")
+    routed = {name for found in defaults for name in found} - settled
+    for port in wanted:
+        carried = above(port)
+        for name, bare, address in there:
+            if name not in carried or address == wanted.get(name):
+                continue
+            if own and bare == own:
+                uses[port] = f"{carried[name]}has this node's own address {own}"
+            elif bare in logins:
+                uses[port] = (
+                    f"{carried[name]}has the address {bare}, over which somebody is logged in"
+                )
+        for name in sorted(routed & carried.keys()):
+            uses.setdefault(port, f"{carried[name]}carries the default route")
     return uses
 
 

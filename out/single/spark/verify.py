@@ -44,14 +44,10 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE if Path("/opt/sparkgen") == HERE else HERE / "opt/sparkgen"))
 
 try:
-    from network import BandwidthChecks
     from node import (
         BUSY,
-        CHANGED,
-        CURL,
         DRIVER,
         STARTED,
-        Answer,
         Case,
         Engine,
         Facts,
@@ -68,6 +64,33 @@ try:
 except ImportError as error:
     print(f"{error}; copy this node's folder of the bundle here again", file=sys.stderr)
     raise SystemExit(2) from error
+
+
+# A node has those modules whose checks it needs; without one that it needs, they are skipped.
+class Without(Machine):
+    """No checks."""
+
+
+try:
+    from network import BandwidthChecks
+except ImportError:
+
+    class BandwidthChecks(Without):  # type: ignore[no-redef]
+        """Of a node that has no others."""
+
+        def serve_bandwidth(self) -> int:
+            """There is nobody to answer."""
+            print(f"{self.name} has no fabric", file=sys.stderr)
+            return 1
+
+
+try:
+    from services import ServiceChecks
+except ImportError:
+
+    class ServiceChecks(Without):  # type: ignore[no-redef]
+        """Of a node without services that are compared."""
+
 
 # The checks, in the order in which they run: name, what it needs, what it compares. Below each, the
 # verdicts: status, the condition that its function names, what was found, what to do. A function
@@ -120,7 +143,7 @@ cdi | compose | The driver that the GPU's CDI specification is for.
   FAIL old | {file} is not for the driver {version} | sudo systemctl restart nvidia-cdi-refresh.service, then the engine
 bundle | folder | Each file of the folder, with its checksum.
   OK | {node.here} is complete
-  FAIL empty | SHA256SUMS is missing or empty | copy the folder {node.name} of the bundle here again
+  FAIL empty | SHA256SUMS is missing, empty or cut off | copy the folder {node.name} of the bundle here again
   FAIL other | {wrong} | copy the folder {node.name} of the bundle here again
 files | folder | Each file of the bundle, with the one that is installed: text and mode.
   OK | all {number} are those of the bundle
@@ -183,6 +206,7 @@ keys | engine fact=KEY later | Whether the files are there with which MPI reache
 disk | | Free space where logs, containers, models and compiled kernels are, with 20 GiB.
   OK | {found}
   FAIL full | {found} | free at least 20 GiB, for example by removing unused images: docker image prune --all
+  FAIL read-only | {stuck} can't be written: its file system is read-only | find the cause in sudo journalctl --dmesg, then: sudo mount -o remount,rw the file system of {stuck}
   FAIL crowded | {crowded} are used: no more files can be created | find what has created so many files: sudo du --inodes --max-depth=3 / | sort -n
 kv-disk | fact=KV_OFFLOAD | The space for the KV cache on disk, with its limit; its own counts as free.
   OK | {used} of {limit} GiB in {folder}, {free} GiB free
@@ -227,7 +251,7 @@ running | engine runs later | The engine with the bundle: image, arguments, envi
   SKIP unlisted | bundle fails
   SKIP silent | docker inspect {engine.unit} does not describe the container
   FAIL other | applied, not restarted: the engine runs with {faults} | on all nodes of the engine: sudo systemctl restart {engine.unit}
-  FAIL paused | the container is {state}, and answers nothing | docker unpause {engine.unit}
+  FAIL paused | the container is {state}, and answers nothing | docker unpause {engine.unit}, or see why: docker logs {engine.unit}
 containers | daemon later | The running containers of the services, with their Compose files.
   OK | {right} are those of their Compose files
   FAIL other | applied, not restarted: {wrong} | restart what runs it: sudo systemctl restart {begin}
@@ -268,7 +292,7 @@ firewall | file=opt/sparkgen/firewall.sh | Whether ufw is on, also after a reboo
   FAIL lost | ufw should be on, and the kernel lacks {lost} | sudo ufw reload; if that fails: journalctl -u ufw; if it goes again, find what else sets rules
   FAIL absent | ufw is on without: {absent} | sudo /opt/sparkgen/firewall.sh
   FAIL hidden | a rule that refuses comes first: {hidden} | sudo ufw delete that rule, then add it again behind ours
-  SKIP also | ufw is right; not looked at: whether {also}, which drop by default too, let the other nodes in
+  SKIP also | ufw is right; not looked at: whether {also}, which also refuse packets, let the other nodes in
 gateway | fact=GATEWAY | Whether the gateway answers for each model that is loaded, by which engine.
   OK | {url} answers: {engines}
   SKIP stopped | sparkgen-proxy is not running
@@ -501,12 +525,16 @@ OF_PROGRAMS = {"13", "31", "43", "45"}
 # What the kernel says of a fault of the machine, and in brief what it is.
 DAMAGE = {
     r"severity=Uncorrect\w+ \(Fatal\)|mlx5_pci_slot_reset": "a fatal fault of PCIe",
-    r"I/O error, dev |EXT4-fs error|critical medium error|nvme.*is down": "a fault of a disk",
+    r"NVRM: GPU at .* has fallen off the bus": "a GPU that is gone",
+    r"I/O error, dev |(EXT4-fs|BTRFS) error|critical medium error": "a fault of a disk",
+    r"nvme\d*: .*(is down|aborting reset)|XFS .* Shutting down": "a fault of a disk",
     r"Remounting filesystem read-only": "a file system that became read-only",
     r"soft lockup|hard LOCKUP|blocked for more than \d+ seconds": "a CPU or a process that hung",
     r"Internal error: Oops|kernel BUG at ": "a fault of the kernel",
     r"\[Hardware Error\]: *event severity: (fatal|rec)|Memory failure: 0x": "a hardware fault",
-    r"mlx5_core .*(health compromised|Health issue observed, .*fatal)": "a fault of the NIC",
+    r"mlx5_core .*(health compromised|Health issue observed, .*fatal|NETDEV WATCHDOG)": (
+        "a fault of the NIC"
+    ),
 }
 # And since the engine's start, before which there may have been other reasons.
 LOST_LINK, FLAPS = "a link that was lost", 5
@@ -521,9 +549,9 @@ class BundleChecks(Machine):
     """What is installed."""
 
     def listed(self) -> list[tuple[str, str]]:
-        """Checksum and path of each file in the folder."""
-        lines = self.own("SHA256SUMS").split("\n")
-        return [(line[:64], line[66:]) for line in lines if len(line) > 66]
+        """Checksum and path of each file in the folder; none if their list is cut off."""
+        rows = [(line[:64], line[66:]) for line in self.own("SHA256SUMS").split("\n")]
+        return rows if rows[-1][1] == "verify.py" else []
 
     def files(self) -> list[str]:
         """Files of the root tree."""
@@ -555,8 +583,8 @@ class BundleChecks(Machine):
             return None
         except OSError:
             return "is missing"
-        if found.is_symlink():
-            return "is a link"
+        if found.is_symlink() or not stat.S_ISREG(mode):
+            return "is a link" if found.is_symlink() else "is not a file"
         if path.startswith("etc/netplan/") and mode & 0o777 != 0o600:
             return f"has the mode {mode & 0o7777:o}, not 600"
         if wanted & 0o100 and not mode & 0o100:
@@ -772,8 +800,12 @@ class SpaceChecks(Machine):
         disks = [(folder, *self.df(folder)) for folder in dict.fromkeys(asked)]
         found = some_of(f"{free} GiB free in {folder}" for folder, free, _ in disks)
         crowded = [f"{used} of the inodes in {f}" for f, _, used in disks if used in FULL]
-        wrong = {"full": any(free < FREE_GIB for _, free, _ in disks), "crowded": crowded}
-        return first(wrong, found=found, crowded=crowded)
+        # The hub may be on a share that this node only reads.
+        own = {folder: os.statvfs(self.nearest(folder)).f_flag for folder in asked[:2]}
+        stuck = [folder for folder in own if own[folder] & os.ST_RDONLY]
+        is_full = any(free < FREE_GIB for _, free, _ in disks)
+        wrong = {"read-only": stuck, "full": is_full, "crowded": crowded}
+        return first(wrong, found=found, crowded=crowded, stuck=stuck)
 
     def _kv_disk(self) -> Iterator[Case]:
         for size, folder in self.facts.rows("KV_OFFLOAD", 1):
@@ -813,215 +845,6 @@ class SpaceChecks(Machine):
 FREE_GIB, LEAST_GIB, SWAP_GIB = 20, 2.0, 1.0
 # Inodes of a disk that are used; a file system without a table of them shows none.
 FULL = ("99%", "100%")
-
-
-class ServiceChecks(RunningChecks):
-    """The services beside the engine."""
-
-    def _firewall(self) -> Case:
-        shown = [
-            line.removeprefix("ufw ") for line in self.ask("ufw", "show", "added").text.split("\n")
-        ]
-        there = {rule(line) for line in shown}
-        lines = self.own("etc/sparkgen/firewall.rules").split("\n")
-        own = [line for line in lines if line and not line.startswith("#")]
-        absent = [line for line in own if rule(line) not in there]
-        refused = [line for line in shown if re.match("(deny|reject) ", line)]
-        hidden = [
-            f"'{earlier}' comes before '{line}'"
-            for line in own
-            for earlier in shown[: [*map(rule, shown), rule(line)].index(rule(line))]
-            if earlier in refused and covers(earlier, line)
-        ]
-        default = self.value("/etc/default/ufw")
-        policy = matched(r'^DEFAULT_INPUT_POLICY="?(ACCEPT)"?$', default).lower()
-        states = {
-            "off": not re.search(r'(?im)^ENABLED="?yes"?$', self.value("/etc/ufw/ufw.conf")),
-            "disabled": self.ask("systemctl", "is-enabled", "ufw").text != "enabled",
-            "open": policy,
-            "closed": not self.is_root,
-            "lost": (lost := self.lost_rules()),
-            "absent": absent,
-            "hidden": hidden,
-            "also": (also := self.other_filters()),
-        }
-        some = {"absent": some_of(absent, 3), "hidden": some_of(hidden, 3)}
-        return first(states, lost=lost, also=also, policy=policy, **some)
-
-    def lost_rules(self) -> list[str]:
-        """What the kernel has no longer of the rules that ufw has given to it."""
-        wanted = re.findall(r"(?m)^-A ufw-user-input ", self.value("/etc/ufw/user.rules"))
-        have = self.ask("iptables", "-S").text.split("\n")
-        number = len(wanted) - sum(line.startswith("-A ufw-user-input ") for line in have)
-        missing = [line for line in UFW_BASE if line not in have]
-        return [*missing, *([f"{number} of its rules"] if number > 0 else [])]
-
-    def other_filters(self) -> list[str]:
-        """Tables beside ufw's own that drop what no rule of theirs lets in."""
-        said = self.ask("nft", "list", "chains").text
-        tables = re.findall(r"(?ms)^table (\S+ \S+) \{(.*?)^\}", said)
-        drops = re.compile(r"hook input .*policy drop")
-        return [name for name, chains in tables if name not in UFW_TABLES and drops.search(chains)]
-
-    # As clients do, with a key of its own that only root can read.
-    def _gateway(self) -> Case:
-        url, key = self.facts.one("GATEWAY"), self.value("/run/sparkgen-proxy/verify.key")
-        engines, silent = [], []
-        # The node itself may not know the name of the address.
-        there = ("--insecure", "--connect-to", f"::{self.facts.one('MANAGEMENT')}:")
-        states = {
-            "stopped": self.ask("systemctl", "is-active", "sparkgen-proxy").text != "active",
-            "mute": not self.ask(*CURL, *there, "--output", "/dev/null", f"{url}/health").good,
-            "closed": not key,
-        }
-        for served in self.facts.all("SERVED") if not any(states.values()) else ():
-            name, _, kind = served.rpartition(" ")
-            path, question = QUESTIONS[kind]
-            body = json.dumps({"model": name, **question}).replace("\\", "\\\\").replace('"', '\\"')
-            headers = (f"Authorization: Bearer {key}", "Content-Type: application/json")
-            given = "".join(f'header = "{header}"\n' for header in headers)
-            words = (*there, "--max-time", "60", "--include", "--config", "-", f"{url}{path}")
-            said = self.run("curl", "--silent", *words, given=f'{given}data = "{body}"\n').text
-            by = matched(r"(?i)^x-served-by: *(\S+)", said)
-            if by and re.match(r"HTTP/\S+ 200", said):
-                engines.append(f"{by} as {name}")
-            elif "is not loaded" not in said:
-                silent.append(name)
-        return first({**states, "silent": silent}, url=url, engines=engines, silent=silent)
-
-    def _certificate(self) -> Case:
-        path, name = self.facts.one("TLS_CERTIFICATE"), self.facts.one("TLS_NAME")
-        said = self.ask("bash", str(self.here / "opt/sparkgen/proxy.sh"), "certificate")
-        found = "" if said.good else (said.text or said.errors).replace("\n", "; ")
-        states = {"closed": not self.is_root, "faulty": found}
-        return first(states, path=path, name=name, found=found)
-
-    def _fail2ban(self) -> Case:
-        states = {
-            "off": self.ask("systemctl", "is-active", "fail2ban").text != "active",
-            "closed": not self.is_root,
-            "bare": not self.ask("fail2ban-client", "status", "sshd").good,
-        }
-        wrong = [] if any(states.values()) else [*self.of_jail()]
-        return first({**states, "other": wrong}, wrong=wrong)
-
-    def of_jail(self) -> Iterator[str]:
-        """How the jail in force differs from the bundle's."""
-        for name, want in re.findall(r"(?m)^(\w+) = (.*)$", self.own(JAIL)):
-            asked = JAILED.get(name)
-            said = self.ask("fail2ban-client", "get", "sshd", asked) if asked else Answer(False, "")
-            found = "systemd" if said.text.startswith("Current match filter") else said.text
-            found = re.sub(r"(?s)^[A-Z][^:]*:\n|[|`]- ", "", found)
-            if said.good and {*found.split()} != {*want.split()}:
-                yield f"{name} {some_of(found.split(), 3)}, not {want}"
-
-    # Both use the first value that they read for a setting: a drop-in that sorts earlier wins.
-    def _sshd(self) -> Case:
-        trusted = matched(r"^Match Address ([^,/\s]*)", self.own(SSHD))
-        asked = [
-            ("sshd", "-T", "-C", f"user=nobody,host=unknown,addr={address}", "-f")
-            for address in filter(None, ["203.0.113.1", trusted])
-        ]
-        said = self.ask(*asked[0], "/etc/ssh/sshd_config") if self.is_root else Answer(False, "")
-        error = said.errors.partition("\n")[0] or "no answer"
-        wrong = (
-            [] if not said.good else [one for words in asked for one in self.unlike(SSHD, *words)]
-        )
-        files = ["/etc/ssh/sshd_config", f"/{SSHD}"]
-        is_up = self.unit("ssh").get("ActiveState") == "active"
-        older = self.changed_since("ssh", CHANGED, files) if is_up else []
-        states = {
-            "closed": not self.is_root,
-            "early": "privilege separation directory" in error,
-            "broken": not said.good,
-            "other": wrong,
-            "older": older,
-        }
-        wrong = [*dict.fromkeys(wrong)]
-        about = {"wrong": wrong, "where": self.where(SSHD), "older": older, "error": error}
-        return Case(first(states).condition, {**about, "sshd": SSHD})
-
-    def _ssh(self) -> Case:
-        asked = [("ssh", "-G", name, "-F") for name, _ in self.others]
-        is_told = all(self.ask(*words, "/etc/ssh/ssh_config").good for words in asked)
-        wrong = [one for words in asked for one in self.unlike(SSH, *words)]
-        wrong, where = [*dict.fromkeys(wrong)], self.where(SSH)
-        states = {"silent": not is_told, "other": wrong}
-        return first(states, wrong=wrong, where=where, ssh=SSH)
-
-    def unlike(self, own: str, *words: str) -> Iterator[str]:
-        """What ssh or sshd does otherwise than one of the bundle's files says."""
-        files = str(self.here / own), f"/{own.partition('.d/')[0]}"
-        want, have = (values_of(self.ask(*words, file).text) for file in files)
-        for word in self.words(own):
-            wanted, found = want.get(word, []), have.get(word, [])
-            if (found[: len(wanted)] if wanted else found) != wanted:
-                yield f"{word} {some_of(found) or 'is missing'}, not {some_of(wanted) or 'set'}"
-
-    def words(self, own: str) -> list[str]:
-        """The settings of a file for ssh or sshd, and which address ssh then connects to."""
-        said = {word.lower() for word in re.findall(r"(?m)^ *([A-Z]\w*) ", self.own(own))}
-        more = {"hostname", "port", "proxycommand", "proxyjump"} if own == SSH else set[str]()
-        return sorted((said | more) - {"match", "host"})
-
-    def where(self, own: str) -> str:
-        """Which files set something before one of ours does."""
-        pattern = re.compile(rf"(?im)^\s*({'|'.join(self.words(own))})[\s=]")
-        files = sorted(file for file in self.at(own).parent.glob("*.conf") if file.name < OURS)
-        culprits = [self.shown(file) for file in files if pattern.search(text_of(file))]
-        return some_of(culprits) or f"what is read before /{own}"
-
-
-def values_of(said: str) -> dict[str, list[str]]:
-    """The settings that ssh or sshd shows, some of them several times."""
-    found: dict[str, list[str]] = {}
-    for line in said.split("\n"):
-        word, _, value = line.partition(" ")
-        found.setdefault(word, []).append(value)
-    return found
-
-
-JAIL = "etc/fail2ban/jail.d/sparkgen.conf"
-# What fail2ban calls a setting of a jail; it shows a filter only if it reads systemd's journal.
-JAILED = {name: name for name in ("maxretry", "findtime", "bantime", "ignoreip")}
-JAILED |= {"banaction": "actions", "backend": "journalmatch"}
-
-
-def rule(text: str) -> str:
-    """A rule as ufw compares it: without action, logging and comment (ufw 0.36, UFWRule.match)."""
-    bare = re.sub(r"^ufw | comment '.*'$", "", text)
-    action = re.sub(r"^(route )?(allow|deny|reject|limit) ", r"\1", bare)
-    return re.sub(r"(^| )log(-all)?(?= |$)", "", action)
-
-
-def covers(wide: str, narrow: str) -> bool:
-    """Whether a rule of ufw is about all that another one is about."""
-    for pattern in (r" on (\S+)", r" port (\S+)", r" proto (\S+)", r" to (?!any)(\S+)"):
-        if matched(pattern, wide) not in ("", matched(pattern, narrow)):
-            return False
-    sources = [matched(r" from (?!any)(\S+)", text) or "0.0.0.0/0" for text in (wide, narrow)]
-    # The short form names a port, with a protocol or not, or a service.
-    if not re.search(" (from|in|to) ", wide) or ":" in "".join(sources):
-        return False
-    from ipaddress import IPv4Network
-
-    whole, part = (IPv4Network(source, strict=False) for source in sources)
-    return part.subnet_of(whole)
-
-
-# What leads to ufw's rules, and the tables of iptables in which they are.
-UFW_BASE = ["-P INPUT DROP", "-A INPUT -j ufw-before-input"]
-UFW_BASE += ["-A ufw-before-input -j ufw-user-input"]
-UFW_TABLES = ("ip filter", "ip6 filter")
-OURS = "40-sparkgen.conf"
-SSHD, SSH = f"etc/ssh/sshd_config.d/{OURS}", f"etc/ssh/ssh_config.d/{OURS}"
-# A question of one token for each kind of model, and its path.
-CHAT = {"messages": [{"role": "user", "content": "1"}], "max_tokens": 1}
-QUESTIONS: dict[str, tuple[str, dict[str, object]]] = {
-    "chat": ("/v1/chat/completions", CHAT),
-    "embedding": ("/v1/embeddings", {"input": "1"}),
-    "rerank": ("/v1/rerank", {"query": "1", "documents": ["1"]}),
-}
 
 
 # The table, and the verdicts
@@ -1076,6 +899,7 @@ class Node(
     ModelChecks,
     SpaceChecks,
     ServiceChecks,
+    RunningChecks,
     BandwidthChecks,
 ):
     """The node, with all of its checks."""
@@ -1121,7 +945,6 @@ class Node(
 
     def results(self, row: Check, about: Engine | Half | None) -> Iterator[Result]:
         """What a check has found on a subject; it never ends this program."""
-        compare = getattr(self, "_" + re.sub(r"\W", "_", row.name))
         own = f"{row.name} {about.name}" if isinstance(about, Half) else row.name
         group = about.group if isinstance(about, Engine) else ""
         try:
@@ -1132,6 +955,7 @@ class Node(
             elif "link" in row.needs and isinstance(about, Half) and not about.is_sound:
                 yield skip(f"link {about.name} fails", own, group)
             else:
+                compare = getattr(self, "_" + re.sub(r"\W", "_", row.name))
                 found = compare(about) if about else compare()
                 for one in [found] if isinstance(found, Case) else found or ():
                     check = with_group(one.check or own, group)

@@ -155,8 +155,9 @@ class NetworkChecks(Machine):
 
     # netplan merges all of its files, and NVIDIA Sync reapplies its own.
     def _owner(self) -> Case:
+        # A copied folder may have lost its modes.
         program = f"{self.here}/owners.py"
-        said = self.ask(program, *(half.interface for half in self.halves))
+        said = self.ask(sys.executable, "-B", program, *(half.interface for half in self.halves))
         rows = [(*line.split("\t"), "", "")[:3] for line in said.text.split("\n") if line]
         foreign = [f"{file} ({interface}, by {how})" for file, interface, how in rows if interface]
         states = {"silent": not said.good, "foreign": foreign, "hidden": rows}

@@ -103,8 +103,10 @@ def words_of(values):
 
 
 def _is_deprecated(action):
-    """Whether it is deprecated, as marked by Python 3.13 or by an action class of the engine."""
-    return getattr(action, "deprecated", False) or "deprecated" in _name(type(action))
+    """Whether it is deprecated, by Python 3.13, an action class of the engine, or its help."""
+    marked = getattr(action, "deprecated", False) or "deprecated" in _name(type(action))
+    word = rf"\W*({action.option_strings[0]} is )?deprecated\b"
+    return marked or bool(re.match(word, action.help or "", re.IGNORECASE))
 
 
 def _is_off(name, first):
