@@ -4,66 +4,22 @@ The path of a template is the path of its file. What is the same on every node o
 a template but payload, which is copied.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any
 
-from generator.activation import (
-    HOSTS,
-    KV_CACHE,
-    LOGIN,
-    NETPLAN,
-    NOTHING,
-    RESTART,
-    ROUTES,
-    SYSCTL,
-    UNIT,
-    Activation,
-)
+from generator import activation
+from generator.activation import Activation
 from generator.bundle.cable_sheet import cable_sheet
 from generator.bundle.payload import is_copied, original
 from generator.catalogs.engines import module_name, names
+from generator.resources import rows
 from generator.services import GATEWAY, PROXY, SERVICES
 from generator.site import FILES, RAW_ENV, Member, Node, Part, Site
-from generator.site.entry import Entry, OperatorEntry, everywhere, of_engine, of_job, several
+from generator.site.entry import Entry, OperatorEntry, several
 from generator.site.places import is_context as is_context
 from generator.site.places import is_recorded as is_recorded
 from generator.site.switch_setup import SwitchSetup
-
-if TYPE_CHECKING:
-    from generator.site.job import Job
-
-
-def _has_fabric(site: Site, node: Node) -> bool:
-    return bool(node.interfaces)
-
-
-def _is_cabled(site: Site) -> bool:
-    return site.has_fabric
-
-
-def _has_alternatives(site: Site) -> bool:
-    return any(part.alternatives for part in site.parts)
-
-
-def _has_routes(site: Site, node: Node) -> bool:
-    return bool(node.routes)
-
-
-def _has_unit(site: Part, node: Member) -> bool:
-    return not site.engine.is_slurm_job
-
-
-def _is_launched(site: Part, node: Member) -> bool:
-    return not site.engine.is_in_pyxis
-
-
-def _is_composed(site: Part, node: Member) -> bool:
-    return _is_launched(site, node) and not site.engine.venv
-
-
-def _is_native(site: Part, node: Member) -> bool:
-    return bool(site.engine.venv)
 
 
 def _if_any(test: Callable[[Part, Member], object]) -> Callable[[Site, Node], bool]:
@@ -71,51 +27,8 @@ def _if_any(test: Callable[[Part, Member], object]) -> Callable[[Site, Node], bo
     return lambda site, node: any(test(*part) for part in site.parts_of(node.name))
 
 
-_launches = _if_any(_is_launched)
-_starts_in_order = _if_any(lambda part, member: member.starts_after)
-_reads_models = _if_any(lambda part, member: True)
-_has_secrets = _if_any(lambda part, member: part.engine.secrets)
-
-
-def _is_tested(site: Site, node: Node) -> bool:
-    return any(part.is_tested for part in (site, *(part for part, _ in site.parts_of(node.name))))
-
-
-def _is_network(site: Site, node: Node) -> bool:
-    return not site.parts and several(site, node)
-
-
-def _runs_nothing(site: Site, node: Node) -> bool:
-    return bool(node.interfaces) and not site.parts_of(node.name)
-
-
-def _has_checked_service(site: Site, node: Node) -> bool:
-    return not {"firewall", "ssh", PROXY, GATEWAY}.isdisjoint(site.services)
-
-
-def _is_of_group(site: Part, node: Member) -> bool:
-    return bool(site.group)
-
-
-def _has_raw_values(site: Part, node: Member) -> bool:
-    return site.place(RAW_ENV) in node.container.env_files
-
-
-def _has_kv_offload(site: Site, node: Node) -> bool:
-    return bool(site.kv_offloads(node))
-
-
-def _has_job(site: Part, node: Member) -> bool:
-    return several(site, node) or site.engine.is_slurm_job
-
-
-def _has_jobs(site: Site, node: Node) -> bool:
-    return bool(site.jobs_of(node.name))
-
-
-def _started_by(launcher: str) -> "Callable[[Job, Node], bool]":
-    """The first nodes of the jobs of a launcher."""
-    return lambda job, node: job.launcher == launcher and node.is_head
+def _is_launched(part: Part, node: Member) -> bool:
+    return not part.engine.is_in_pyxis
 
 
 def _reachable(site: Site, node: Node) -> Hashable:
@@ -123,12 +36,47 @@ def _reachable(site: Site, node: Node) -> Hashable:
     return *subnets, *(str(route.to) for route in node.routes)
 
 
-def _forwarded(site: Site, node: Node) -> Hashable:
-    return *(interface.name for interface in node.interfaces), *node.forwards
+_CHECKED = {"firewall", "ssh", PROXY, GATEWAY}
+# Which sites and nodes have a file, which parts and members, or which jobs and nodes.
+_WANTED: Mapping[str, Callable[[Any, Any], bool]] = {
+    "any engine": _if_any(lambda part, node: True),
+    "cables": lambda site, node: bool(node.interfaces),
+    "checked service": lambda site, node: not _CHECKED.isdisjoint(site.services),
+    "container": lambda part, node: _is_launched(part, node) and not part.engine.venv,
+    "first of mpi": lambda job, node: job.launcher == "mpi" and node.is_head,
+    "first of slurm": lambda job, node: job.launcher == "slurm" and node.is_head,
+    "group": lambda part, node: bool(part.group),
+    "jobs": lambda site, node: bool(site.jobs_of(node.name)),
+    "kv offload": lambda site, node: bool(site.kv_offloads(node)),
+    "launched": _if_any(_is_launched),
+    "nccl test": lambda site, node: (
+        site.is_tested or any(part.is_tested for part, _ in site.parts_of(node.name))
+    ),
+    "no engine": lambda site, node: bool(node.interfaces) and not site.parts_of(node.name),
+    "no engine of several": lambda site, node: not site.parts and several(site, node),
+    "not first": _if_any(lambda part, node: node.starts_after),
+    "raw values": lambda part, node: part.place(RAW_ENV) in node.container.env_files,
+    "routes": lambda site, node: bool(node.routes),
+    "secrets": _if_any(lambda part, node: part.engine.secrets),
+    "several": several,
+    "slurm or several": lambda part, node: several(part, node) or part.engine.is_slurm_job,
+    "unit": lambda part, node: not part.engine.is_slurm_job,
+    "venv": lambda part, node: bool(part.engine.venv),
+}
+_ALIKE: Mapping[str, Callable[[Site, Node], Hashable]] = {
+    "forwarded": lambda site, node: (*(i.name for i in node.interfaces), *node.forwards),
+    "nccl": lambda site, node: tuple(node.nccl.items()),
+    "reachable": _reachable,
+    "site": lambda site, node: None,
+}
 
 
-def _nccl(site: Site, node: Node) -> Hashable:
-    return tuple(node.nccl.items())
+def _wanted(word: str, path: str) -> Callable[[Any, Any], bool] | None:
+    """What decides who has a file."""
+    if word == "mounted":
+        inside = f"/{path}"
+        return _if_any(lambda part, node: inside in [m.inside for m in node.container.mounts])
+    return None if word == "-" else _WANTED[word]
 
 
 def _runs(engine: str) -> Callable[[Site, Node], bool]:
@@ -136,92 +84,44 @@ def _runs(engine: str) -> Callable[[Site, Node], bool]:
     return _if_any(lambda part, node: _is_launched(part, node) and part.engine.name == engine)
 
 
-def _preflight() -> Iterator[Entry]:
-    """The scripts that ask an engine about its settings; those of one in Python have its name."""
-    yield Entry("opt/sparkgen/preflight/answers.py", NOTHING, wanted=_launches, payload=True)
-    yield Entry("opt/sparkgen/preflight/ask.sh", NOTHING, 0o755, _launches, payload=True)
-    yield Entry("opt/sparkgen/preflight/describe.py", NOTHING, wanted=_launches, payload=True)
-    for engine in names():
-        path = f"opt/sparkgen/preflight/ask_{module_name(engine)}.py"
-        if is_copied(f"node/{path}"):
-            yield Entry(path, NOTHING, wanted=_runs(engine), payload=True)
-
-
-def _mounts(name: str) -> Callable[[Site, Node], bool]:
-    """Nodes whose container mounts that script."""
-    inside = f"/opt/sparkgen/{name}"
-    return _if_any(lambda part, node: inside in [mount.inside for mount in node.container.mounts])
-
-
 _OF_EVERY_SITE = (
-    # netplan wants no other user to read it: it may contain passwords.
-    Entry("etc/netplan/40-cx7.yaml", NETPLAN, 0o600, _has_fabric),
-    Entry("etc/nccl.conf", RESTART, alike=_nccl),
-    Entry("etc/profile.d/sparkgen.sh", LOGIN),
-    of_engine("etc/sparkgen/container.env", RESTART),
-    of_engine("etc/sparkgen/engine.env", RESTART),
-    of_engine("etc/sparkgen/engine.raw.env", RESTART, wanted=_has_raw_values),
-    Entry("etc/security/limits.d/90-sparkgen.conf", LOGIN, wanted=_runs_nothing, alike=everywhere),
-    Entry("etc/sparkgen/hosts", HOSTS, wanted=several, alike=_reachable),
-    Entry("etc/sparkgen/node.env", NOTHING),
-    of_engine("etc/sparkgen/node.env", NOTHING, wanted=_is_of_group),
-    of_job("etc/sparkgen/job.env"),
-    of_job("etc/sparkgen/job.node.env", wanted=_has_fabric),
-    Entry("etc/sparkgen/nodes.env", NOTHING, wanted=several, alike=everywhere),
-    Entry("etc/sysctl.d/90-sparkgen.conf", SYSCTL, wanted=_has_fabric, alike=_forwarded),
-    of_engine("etc/systemd/system/sparkgen-engine.service", UNIT, wanted=_has_unit),
-    Entry("etc/systemd/system/sparkgen-kv-cache.service", KV_CACHE, wanted=_has_kv_offload),
-    Entry("etc/systemd/system/sparkgen-routes.service", ROUTES, wanted=_has_routes),
-    of_engine("opt/sparkgen/compose.yaml", RESTART, wanted=_is_composed),
-    of_job("opt/sparkgen/command.sh"),
-    of_engine("opt/sparkgen/engine.sh", RESTART, wanted=_is_native),
-    Entry("opt/sparkgen/follow.sh", RESTART, 0o755, _mounts("follow.sh"), payload=True),
-    Entry("opt/sparkgen/health.py", RESTART, 0o644, _mounts("health.py"), payload=True),
-    Entry("opt/sparkgen/health.sh", RESTART, 0o755, _mounts("health.sh"), payload=True),
-    of_engine("opt/sparkgen/hostfile", NOTHING, wanted=several, alike=everywhere),
-    Entry("opt/sparkgen/hostfile", NOTHING, wanted=_is_network, alike=everywhere),
-    of_job("opt/sparkgen/hostfile", wanted=_started_by("mpi")),
-    of_job("opt/sparkgen/job.sbatch", 0o755, _started_by("slurm")),
-    Entry("opt/sparkgen/job.sh", NOTHING, 0o755, _has_jobs, payload=True),
-    Entry("opt/sparkgen/kv-cache.sh", KV_CACHE, 0o755, _has_kv_offload, payload=True),
-    Entry("opt/sparkgen/launch.sh", NOTHING, 0o755, _launches, payload=True),
-    Entry("opt/sparkgen/llama.sh", RESTART, 0o755, _mounts("llama.sh"), payload=True),
-    Entry("opt/sparkgen/mpi.sh", RESTART, 0o755, _mounts("mpi.sh"), payload=True),
-    Entry("opt/sparkgen/nccl-test.sh", NOTHING, 0o755, _is_tested, payload=True),
-    of_engine("opt/sparkgen/options.yaml", RESTART, 0o644, _mounts("options.yaml")),
-    Entry("opt/sparkgen/network.py", NOTHING, wanted=several, payload=True),
-    Entry("opt/sparkgen/node.py", NOTHING, payload=True),
-    *_preflight(),
-    Entry("opt/sparkgen/rank.sh", RESTART, 0o755, _mounts("rank.sh"), payload=True),
-    Entry("opt/sparkgen/ray.sh", RESTART, 0o755, _mounts("ray.sh"), payload=True),
-    Entry("opt/sparkgen/running.py", NOTHING, payload=True),
-    Entry("opt/sparkgen/secrets.sh", RESTART, 0o755, _has_secrets, payload=True),
-    Entry("opt/sparkgen/serve.py", RESTART, 0o644, _mounts("serve.py"), payload=True),
-    of_engine("opt/sparkgen/serve.sbatch", NOTHING, 0o755, _has_job, alike=everywhere),
-    Entry("opt/sparkgen/session.sh", RESTART, 0o755, _mounts("session.sh"), payload=True),
-    Entry("opt/sparkgen/services.py", NOTHING, wanted=_has_checked_service, payload=True),
-    of_engine("opt/sparkgen/ssh_config", RESTART, 0o644, _mounts("ssh_config")),
-    of_engine("opt/sparkgen/sshd_config", RESTART, 0o644, _mounts("sshd_config")),
-    Entry("opt/sparkgen/wait-engines.sh", NOTHING, 0o755, _starts_in_order, payload=True),
-    Entry("opt/sparkgen/wait-fabric.sh", NOTHING, 0o755, _has_fabric, payload=True),
-    Entry("opt/sparkgen/weights.py", NOTHING, 0o755, _reads_models, payload=True),
-    # These remain in the copied folder: only etc and opt are installed.
-    Entry("conditions.sh", NOTHING, payload=True),
-    Entry("install.sh", NOTHING, 0o755, payload=True),
-    Entry("owners.py", NOTHING, 0o755, _has_fabric, payload=True),
-    Entry("verify.py", NOTHING, 0o755, payload=True),
+    *(
+        Entry(
+            path,
+            getattr(activation, applied),
+            int(mode, base=8),
+            _wanted(wanted, path),
+            _ALIKE.get(alike),
+            payload=is_copied(f"node/{path}"),
+            of_engine=each == "engine",
+            of_job=each == "job",
+        )
+        for path, mode, applied, each, wanted, alike in rows("node-files")
+    ),
+    # What asks an engine in Python about its settings.
+    *(
+        Entry(path, activation.NOTHING, wanted=_runs(engine), payload=True)
+        for engine in names()
+        for path in [f"opt/sparkgen/preflight/ask_{module_name(engine)}.py"]
+        if is_copied(f"node/{path}")
+    ),
 )
 
 # For the operator's machine.
 _OPERATOR_OF_EVERY_SITE = (
     OperatorEntry("operator/airgap.sh", 0o755, payload=True),
-    OperatorEntry("operator/cables.txt", made=cable_sheet, wanted=_is_cabled),
+    OperatorEntry("operator/cables.txt", made=cable_sheet, wanted=lambda site: site.has_fabric),
     OperatorEntry("operator/deploy.sh", 0o755, payload=True),
     OperatorEntry("operator/logins.sh", payload=True),
     OperatorEntry("operator/reasons.sh", payload=True),
     OperatorEntry("operator/site.env"),
     OperatorEntry("operator/ssh_config"),
-    OperatorEntry("operator/switch.sh", 0o755, payload=True, wanted=_has_alternatives),
+    OperatorEntry(
+        "operator/switch.sh",
+        0o755,
+        payload=True,
+        wanted=lambda site: any(part.alternatives for part in site.parts),
+    ),
     OperatorEntry("operator/tunnels.sh", 0o755, payload=True),
 )
 
@@ -289,6 +189,5 @@ def activations() -> Mapping[str, Activation]:
     """All activations by their words in a manifest, in the order in which they are carried out."""
     of_services = (entry for service in SERVICES.values() for entry in service.ENTRIES)
     entries = (*_OF_EVERY_SITE, *of_services)
-    former = (activation for service in SERVICES.values() for activation in service.FORMER)
-    found = (*(entry.activation for entry in entries), *former)
-    return {activation.text: activation for activation in found}
+    former = (one for service in SERVICES.values() for one in service.FORMER)
+    return {one.text: one for one in (*(entry.activation for entry in entries), *former)}

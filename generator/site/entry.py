@@ -1,14 +1,11 @@
 """Entries of a bundle's plan: files before they are rendered."""
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from generator.activation import NOTHING, Activation
+from generator.activation import Activation
 from generator.records import record
-from generator.site import Member, Node, Part, Site
-
-if TYPE_CHECKING:
-    from generator.site.job import Job
+from generator.site import Node, Site
 
 
 @record
@@ -45,27 +42,6 @@ class Entry:
         return {"site": site, "node": node, **more}
 
 
-def of_engine(
-    path: str,
-    activation: Activation,
-    mode: int = 0o644,
-    wanted: Callable[[Part, Member], bool] | None = None,
-    alike: Callable[[Part, Member], Hashable] | None = None,
-) -> Entry:
-    """A file that each engine of a node has; its `path` is that on a site without groups."""
-    # `instances` calls these with parts and their members alone.
-    own: Any = (wanted, alike)
-    return Entry(path, activation, mode, own[0], own[1], of_engine=True)
-
-
-def of_job(
-    path: str, mode: int = 0o644, wanted: "Callable[[Job, Node], bool] | None" = None
-) -> Entry:
-    """A file that each job of a node has in a folder of its own; it counts from the next start."""
-    own: Any = wanted
-    return Entry(path, NOTHING, mode, own, of_job=True)
-
-
 @record
 class OperatorEntry:
     """A file for the operator's machine; `made` writes it if no template does.
@@ -82,11 +58,6 @@ class OperatorEntry:
     def is_wanted(self, site: Site) -> bool:
         """Whether the site has the file."""
         return self.wanted is None or self.wanted(site)
-
-
-def everywhere(site: Site, node: Node) -> Hashable:
-    """An `alike` for files that are the same on all nodes of a site."""
-    return None
 
 
 def several(site: Site, node: Node) -> bool:
