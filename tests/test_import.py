@@ -35,8 +35,8 @@ from generator.pipeline import read_site
 from generator.reports.text import text
 from generator.resources import ROOT
 from generator.site import Node, Site
-from generator.site.complete import DEFAULT_REVISION
 from generator.site.places import place
+from generator.site.serving import DEFAULT_REVISION
 from generator.sitefile.beside import Source, SourceFile, nothing_beside
 from generator.sitefile.disk import beside
 

@@ -29,7 +29,7 @@ _Kind = TypeVar("_Kind", bound=Environment)
 
 def printed(template: str, **values: Any) -> str:
     """Render a template with these values."""
-    return str(_template(template).render(values))
+    return str(_environment().get_template(f"{template}.j2").render(values))
 
 
 class IsolatedEnvironment(Environment):
@@ -94,11 +94,6 @@ class _CompiledTemplates(FileSystemBytecodeCache):
         with contextlib.suppress(OSError):
             if not sys.dont_write_bytecode:
                 super().dump_bytecode(bucket)
-
-
-@cache
-def _template(name: str) -> Any:
-    return _environment().get_template(f"{name}.j2")
 
 
 @cache

@@ -77,8 +77,6 @@ def engine_of(
         parallel=declared.parallel,
         memory_utilization=declared.memory_utilization,
         key=traits.api_key if traits.api_key in declared.secrets else None,
-        work_metrics=traits.work_metrics,
-        uses_nccl=traits.uses_nccl,
         secrets=declared.secrets,
         env_files=tuple(_env_files(declared, group)),
         is_derived=declared.derived is not None,

@@ -213,33 +213,30 @@ def _whole(
             control = on_management(node.management)
         nodes.append(
             Node(
-                name=node.name,
+                **_machine(node),
                 rank=rank,
-                host=node.host,
-                user=node.user,
-                memory_gb=node.memory_gb,
-                visible_gib=node.visible_gib,
-                management=node.management,
                 interfaces=interfaces,
                 control=control,
                 nccl=known.nccl,
                 login=known.login,
                 hosts=hosts(interfaces, routes_of),
                 routes=routes_of,
-                other=node.other,
             )
         )
     return Site(
         **_described(declared, file),
-        uplinks=_uplinks(topology),
-        switch_setups=switch_setups(topology, fabric, declared.services),
         nodes=tuple(nodes),
         services=beside,
         times=groups[0].times if groups else TIMES,
         test_nccl=groups[0].test_nccl if groups else f"{TEST_NCCL}-1",
         groups=tuple(groups),
-        jobs=(),
     )
+
+
+def _machine(node: DeclaredNode) -> dict[str, Any]:
+    """What a node has from the site file, whatever it serves."""
+    names = ("name", "host", "user", "memory_gb", "visible_gib", "management", "other")
+    return {name: getattr(node, name) for name in names}
 
 
 @record
@@ -290,11 +287,8 @@ def _part(
 ) -> Part:
     """A site of one engine, or a group in that form; most services belong to the whole site."""
     nodes, model, engine = _group(declared, beside, place)
-    topology, fabric = declared.topology, declared.fabric
     return Part(
-        **_described(declared, file),
-        switch_setups=() if place.group else switch_setups(topology, fabric, declared.services),
-        uplinks=() if place.group else _uplinks(topology),
+        **_described(declared, file, place.group),
         nodes=nodes,
         model=model,
         engine=engine,
@@ -304,7 +298,6 @@ def _part(
         test_nccl=_test_nccl(declared.engine),
         image_build=image_build(declared.engine, declared.sources),
         groups=(),
-        jobs=(),
         group=place.group,
         slot=declared.slot,
         written=declared.place,
@@ -313,8 +306,8 @@ def _part(
     )
 
 
-def _described(declared: CompleteDeclaration, file: str) -> dict[str, Any]:
-    """What a site, and a part of one, has from its declaration."""
+def _described(declared: CompleteDeclaration, file: str, group: str = "") -> dict[str, Any]:
+    """What a site, and a part of one, has from its declaration; switches are the whole site's."""
     identity, topology, fabric = declared.identity, declared.topology, declared.fabric
     return {
         "name": identity.name,
@@ -326,11 +319,10 @@ def _described(declared: CompleteDeclaration, file: str) -> dict[str, Any]:
         "subnets": tuple(fabric.members),
         "cables": fabric.cables,
         "bandwidth": _bandwidth(topology, len(declared.nodes)),
+        "switch_setups": () if group else switch_setups(topology, fabric, declared.services),
+        "uplinks": tuple(Port(e.name, int(e.port[1:])) for e in topology.uplinks if not group),
+        "jobs": (),
     }
-
-
-def _uplinks(topology: Topology) -> tuple[Port, ...]:
-    return tuple(Port(end.name, int(end.port[1:])) for end in topology.uplinks)
 
 
 def _test_nccl(engine: DeclaredEngine) -> str:
@@ -411,14 +403,9 @@ class _Members:
         variables = self._variables(index)
         ways = self.routes.get(node.name, ())
         return Member(
-            name=node.name,
+            **_machine(node),
             rank=index,
-            host=node.host,
-            user=node.user,
             model_path=node.model_path,
-            memory_gb=node.memory_gb,
-            visible_gib=node.visible_gib,
-            management=node.management,
             interfaces=interfaces,
             control=self.controls[index],
             link=self.links[index - 1] if index else None,
@@ -432,7 +419,6 @@ class _Members:
             carried=files.carried(declared.engine.given_files, declared.sources, node.name),
             placed=files.placed(declared.engine.files, node.name),
             starts_after=self.place.earlier.get(node.name, ()),
-            other=node.other,
         )
 
     def _rank(self, index: int) -> Rank:

@@ -12,7 +12,6 @@ from generator.reports.remarks import Place, Remark
 from generator.resources import rows
 from generator.rules.registry import documented
 from generator.site import Part, Site
-from generator.site.complete import DEFAULT_REVISION
 
 
 def between(site: Site, seen: Sequence[Seen]) -> Iterator[Remark]:
@@ -42,9 +41,7 @@ def _contents(part: Part, seen: Seen) -> Iterator[tuple[str, str]]:
         kind = "digest" if image.digest else "layers"
         yield f"{image.image}, by its {kind},", known[:19]
     for source in part.model.downloads if not part.model.file else ():
-        revision = (
-            part.model.revision if source == part.model.source else None
-        ) or DEFAULT_REVISION
+        revision = part.model.revision_of(source)
         if commit := commit_on(seen.capture, source, revision):
             yield f"{source}, revision {revision},", commit[:12]
     for name, version in seen.found.programs.items():

@@ -19,7 +19,6 @@ from generator.operation.reading import programs
 from generator.records import replace
 from generator.reports.remarks import Remark
 from generator.site import Member, Part, Site
-from generator.site.complete import DEFAULT_REVISION
 from generator.sitefile.lock import Lock
 from generator.sitefile.redaction import is_secret_key
 
@@ -277,8 +276,7 @@ def _downloads(
 ) -> Iterator[Remark]:
     path = "commands/models.txt"
     for source in part.model.downloads if not part.model.file else ():
-        own = source == part.model.source
-        revision = (part.model.revision if own else None) or DEFAULT_REVISION
+        revision = part.model.revision_of(source)
         there = commit_on(seen.capture, source, revision)
         locked = lock.commit(source, revision) if lock else ""
         known = catalogs.checkpoint(source)

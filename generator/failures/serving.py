@@ -131,7 +131,7 @@ def _control(part: Part, net: Network, files: Files) -> Needs:
     found, head = NOTHING, part.head.name
     workers = map(str.split, values(files[_path(part, head, "container.env")], "WORKER"))
     for worker, _, link in workers:
-        if not part.engine.uses_nccl and link != "-":
+        if not part.engine.traits.uses_nccl and link != "-":
             found |= net.way(head, link) or NOTHING
         else:
             address = value(files[_path(part, worker, "container.env")], "HEAD_ADDRESS")
@@ -144,7 +144,7 @@ def _collectives(part: Part, net: Network, files: Files) -> Needs:
 
     It spreads each transfer over all of them, and a lost one ends the communicator.
     """
-    if not part.engine.uses_nccl or not part.workers:
+    if not part.engine.traits.uses_nccl or not part.workers:
         return NOTHING
     used: list[LinkEnd] = []
     for node in part.nodes:

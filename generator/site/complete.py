@@ -8,6 +8,7 @@ from generator.fabric.addressing import Fabric
 from generator.fit.assessment import Fit
 from generator.models.architecture import source_of
 from generator.records import record, replace, values
+from generator.site.serving import DEFAULT_REVISION
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import (
     Access,
@@ -123,10 +124,6 @@ def _pins(lock: Lock) -> Mapping[str, str]:
     return {image.image: image.pinned for image in lock.images}
 
 
-# The branch that is downloaded if a site names none.
-DEFAULT_REVISION = "main"
-
-
 def complete(
     declared: Declaration,
     fabric: Fabric | None,
@@ -137,23 +134,12 @@ def complete(
 
     `fabric` is None if the cabling is not valid.
     """
-    if declared.identity is None or declared.topology is None or fabric is None:
-        return None
-    if declared.nodes is None or declared.services is None or declared.jobs is None:
-        return None
-    if declared.access is None:
+    names = ("identity", "nodes", "topology", "services", "jobs", "access")
+    sections: dict[str, Any] = {name: getattr(declared, name) for name in names}
+    if fabric is None or any(section is None for section in sections.values()):
         return None
     return CompleteDeclaration(
-        identity=declared.identity,
-        nodes=declared.nodes,
-        topology=declared.topology,
-        fabric=fabric,
-        services=declared.services,
-        groups=tuple(groups),
-        pins={},
-        jobs=declared.jobs,
-        sources=sources,
-        access=declared.access,
+        **sections, fabric=fabric, groups=tuple(groups), pins={}, sources=sources
     )
 
 
@@ -177,16 +163,9 @@ def complete_part(
         source=source,
         engine=declared.engine,
         memory=memory,
-        **(_of(group) if group else {}),
+        group=group.name if group else "",
+        place=group.written if group else (),
+        slot=group.slot if group else "",
+        alternatives=group.alternatives if group else (),
+        is_active=group is None or group.is_active,
     )
-
-
-def _of(group: DeclaredGroup) -> dict[str, Any]:
-    """The fields of a declaration that its group determines."""
-    return {
-        "group": group.name,
-        "place": group.written,
-        "slot": group.slot,
-        "alternatives": group.alternatives,
-        "is_active": group.is_active,
-    }

@@ -14,6 +14,8 @@ from generator.records import record
 from generator.site.container import Words
 from generator.sitefile.declaration import KvOffload, Parallel, Speculative
 
+# The branch that is downloaded if a site names none.
+DEFAULT_REVISION = "main"
 MODEL_PART = r"-(\d{5})-of-(\d{5})\.gguf$"
 
 
@@ -74,7 +76,7 @@ class Model:
             for source in self.folders
         ]
         downloads = [
-            (self._role(source), source, self._revision(source), *self._commit(source))
+            (self._role(source), source, self.revision_of(source), *self._commit(source))
             for source in self.downloads
         ]
         return (*folders, *downloads)
@@ -82,8 +84,9 @@ class Model:
     def _role(self, source: str) -> str:
         return "model" if source == self.source else "draft-model"
 
-    def _revision(self, source: str) -> str:
-        return (self.revision if source == self.source else None) or "main"
+    def revision_of(self, source: str) -> str:
+        """The revision that is downloaded of one of the two."""
+        return (self.revision if source == self.source else None) or DEFAULT_REVISION
 
     def _commit(self, source: str) -> Words:
         return (self.commits[source],) if source in self.commits else ()
@@ -200,7 +203,6 @@ class Engine:
         secrets=Origin("engine.secrets"),
         task=Origin("engine.args", "what it serves: chats, embeddings or rankings"),
         title=Origin("engine.name", "the engine's name as people write it"),
-        work_metrics=Origin("engine.name", "the metrics that tell whether the engine works"),
         traits=Origin("engine.name", "what the engine is like, schemas/traits"),
         venv=Origin("engine.venv"),
         version=Origin("engine.version"),
@@ -218,8 +220,6 @@ class Engine:
     parallel: Parallel
     memory_utilization: float
     key: str | None
-    work_metrics: Mapping[str, Words]
-    uses_nccl: bool
     secrets: Words
     env_files: Words
     is_derived: bool
@@ -254,7 +254,7 @@ class Engine:
     @property
     def expects_nccl(self) -> bool:
         """Whether a release of NCCL is to be in its image, which can be compared there."""
-        return bool(self.nccl) and self.uses_nccl and not self.venv
+        return bool(self.nccl) and self.traits.uses_nccl and not self.venv
 
     @property
     def squashfs(self) -> str:
