@@ -8,7 +8,8 @@ from itertools import chain
 
 from generator.origin import Origin
 from generator.records import record
-from generator.services import GATEWAY, PROXY
+from generator.services import GATEWAY
+from generator.services.proxy import Proxy
 from generator.site import Node, Part, Site
 from generator.site.control_plane import LOOPBACK
 
@@ -101,9 +102,8 @@ def fetched(site: Site) -> tuple[str, ...]:
 def _fetched(part: Part) -> Iterator[str]:
     model = part.model
     for source in model.downloads:
-        own = model.revision if source == model.source else None
         commit = f" {model.commits[source]}" if source in model.commits else ""
-        yield f"MODEL={source} {own or 'main'}{commit}"
+        yield f"MODEL={source} {model.revision_of(source)}{commit}"
     for each in model.vocabularies:
         yield f"VOCABULARY={each.sha256} {each.file} {each.url}"
     for node in part.start_order if model.downloads else ():
@@ -117,22 +117,15 @@ _Served = tuple[str, str, str, int, str]
 
 def _served(site: Site) -> Iterator[_Served]:
     """Node, title, address, port and scheme of all that is served, the most important first."""
-    is_behind = GATEWAY in site.services and PROXY in site.services
-    if is_behind:
-        yield from _proxied(site)
-    yield from dict.fromkeys(_of_engines(site, with_api=not is_behind))
+    proxy = Proxy.of(site) if GATEWAY in site.services else None
+    if proxy:
+        yield proxy.node, "API", proxy.listen, proxy.port, proxy.access.scheme
+    yield from dict.fromkeys(_of_engines(site, with_api=proxy is None))
     for service in site.services.values():
         for page in service.pages(site):
             yield page.node, page.title, _reached(page.listen), page.port, page.scheme
     for node in site.nodes:
         yield node.name, "DGX Dashboard", str(LOOPBACK), DGX_DASHBOARD, "http"
-
-
-def _proxied(site: Site) -> Iterator[_Served]:
-    from generator.services.proxy import Proxy
-
-    if proxy := Proxy.of(site):
-        yield proxy.node, "API", proxy.listen, proxy.port, proxy.access.scheme
 
 
 def _of_engines(site: Site, with_api: bool) -> Iterator[_Served]:

@@ -355,7 +355,8 @@ def _group(
     engine = engine_of(
         declared.engine,
         *at_head,
-        is_behind_proxy=_is_behind_proxy(beside, nodes[0]),
+        # Between clients and the API, on the API's node.
+        is_behind_proxy=getattr(beside.get(PROXY), "node", None) == nodes[0].name,
         group=place.group,
         held_by_others=place.held,
     )
@@ -460,16 +461,6 @@ class _Members:
     def _hub(self, node: DeclaredNode) -> str:
         """The Hugging Face cache on a node."""
         return self.declared.model.cache or f"{home(node.user)}/.cache/huggingface"
-
-
-def _is_behind_proxy(beside: Mapping[str, Service], head: DeclaredNode) -> bool:
-    """Whether the proxy or the gateway is between clients and the API, on the API's node."""
-    if PROXY not in beside:
-        return False
-    from generator.services.proxy import Proxy
-
-    proxy = beside[PROXY]
-    return isinstance(proxy, Proxy) and proxy.node == head.name
 
 
 def _routes(

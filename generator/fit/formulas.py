@@ -135,18 +135,12 @@ def indexer_parameters(hidden: int, q_rank: int, heads: int, head: int) -> int:
     return q_rank * heads * head + hidden * (head + heads)
 
 
-def delta_parameters(hidden: int, keys: int, values: int) -> int:
+def recurrent_parameters(hidden: int, keys: int, values: int) -> int:
     """Parameters of a gated delta rule layer: queries, keys, values, gate, and the output.
 
-    Source: transformers, `Qwen3NextGatedDeltaNet`.
-    """
-    return hidden * (2 * keys + 2 * values) + values * hidden
-
-
-def mamba_parameters(hidden: int, keys: int, values: int) -> int:
-    """Parameters of a Mamba 2 layer; `keys` are its groups times its state, `values` its width.
-
-    Source: Dao and Gu, "Transformers are SSMs"; transformers, `NemotronHMamba2Mixer`.
+    A Mamba 2 layer has as many; `keys` are its groups times its state, `values` its width.
+    Source: transformers, `Qwen3NextGatedDeltaNet` and `NemotronHMamba2Mixer`; Dao and Gu,
+    "Transformers are SSMs".
     """
     return hidden * (2 * values + 2 * keys) + values * hidden
 

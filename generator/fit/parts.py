@@ -3,7 +3,7 @@
 from generator.fit import formulas
 from generator.fit.complete import CompleteShape
 from generator.fit.kinds import count_kinds
-from generator.models.architecture import MAMBA, Compressed, Recurrent, Shape
+from generator.models.architecture import Compressed, Recurrent
 from generator.records import record
 
 
@@ -48,7 +48,7 @@ def parts(model: CompleteShape) -> Parts | None:
     # Nemotron's feed-forward parts have no gate, with experts or without.
     matrices = moe.matrices if moe else 2 if shape.layers_alone else 3
     dense = formulas.feed_forward_parameters(hidden, shape.intermediate_size or 0, matrices)
-    if attention is None or (not dense and _needs_dense(shape)):
+    if attention is None or (not dense and count_kinds(shape, 0, shape.layers).dense > 0):
         return None
     if shape.experts and (moe is None or moe.size is None or moe.width is None):
         return None
@@ -132,10 +132,4 @@ def _compressed(hidden: int, heads: int, sizes: Compressed) -> Heads:
 def _recurrent(hidden: int, recurrent: Recurrent | None) -> int:
     if recurrent is None:
         return 0
-    count = formulas.mamba_parameters if recurrent.kind == MAMBA else formulas.delta_parameters
-    return count(hidden, recurrent.keys, recurrent.values)
-
-
-def _needs_dense(shape: Shape) -> bool:
-    """Whether some layers have a feed-forward part other than experts."""
-    return count_kinds(shape, 0, shape.layers).dense > 0
+    return formulas.recurrent_parameters(hidden, recurrent.keys, recurrent.values)

@@ -77,16 +77,9 @@ def _fit(rules: Rules, values: Iterable[Any]) -> bool:
     return all(_is_valid(value, rules) for value in values)
 
 
-def _elsewhere(rule: Any, value: Any) -> bool:
-    return True
-
-
 _CHECKS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "type": _elsewhere,
-    "meta": _elsewhere,
-    "required": _elsewhere,
-    "excludes": _elsewhere,
-    "dependencies": _elsewhere,
+    # Nothing is to be checked of a value itself.
+    **dict.fromkeys(("type", "meta", "required", "excludes", "dependencies"), lambda *_: True),
     "allowed": _is_allowed,
     "min": lambda least, value: _is_between(least, value, value),
     "max": lambda most, value: _is_between(value, value, most),

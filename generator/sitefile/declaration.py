@@ -3,11 +3,11 @@
 A section in which the schema found errors is None, and rules that need it are skipped.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from ipaddress import IPv4Interface, IPv4Network
 from shlex import split
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from generator.catalogs.speculation import canonical
 from generator.diagnostics import Add, Finding, KeyPath, Rename, Severity, nearest
@@ -25,6 +25,7 @@ Plane = Literal["management", "fabric"]
 FIRST_HOST = 11
 
 Settings = Mapping[str, Any]
+_Made = TypeVar("_Made")
 
 
 @record
@@ -610,7 +611,7 @@ def declare(
     return Declaration(
         identity=_identity(data) if valid("name", "description", "requires") else None,
         nodes=nodes,
-        cabling=_cabling(data.get("cabling", ())) if valid("cabling") else None,
+        cabling=_each(_cable, data.get("cabling", ())) if valid("cabling") else None,
         topology=topology,
         model=_model(data["model"]) if valid("model") else None,
         engine=engine.on(nodes) if engine and nodes else engine,
@@ -619,7 +620,7 @@ def declare(
         calibration=data.get("fit", {}).get("calibration", "") if valid("fit") else "",
         groups=_groups(data[GROUPS]) if valid(GROUPS) and data[GROUPS] else None,
         serves=any(key in invalid or data.get(key) for key in _SERVED),
-        jobs=_jobs(data.get("jobs", ())) if valid("jobs") else None,
+        jobs=_each(_job, data.get("jobs", ())) if valid("jobs") else None,
         access=_access(data.get("access", {})) if valid("access") else None,
     )
 
@@ -673,6 +674,13 @@ def _access(item: Mapping[str, Any]) -> Access:
     )
 
 
+def _each(
+    make: Callable[[int, Mapping[str, Any]], _Made], items: Iterable[Mapping[str, Any]]
+) -> tuple[_Made, ...]:
+    """The records of a list's entries, each with its place there."""
+    return tuple(make(index, item) for index, item in enumerate(items))
+
+
 def _identity(data: Mapping[str, Any]) -> Identity:
     return Identity(data["name"], data.get("description", ""), data.get("requires", ""))
 
@@ -713,10 +721,6 @@ def _node(index: int, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> De
 def _endpoint(text: str, path: KeyPath) -> Endpoint:
     name, _, port = text.partition(":")
     return Endpoint(name, port, path)
-
-
-def _cabling(items: Iterable[Mapping[str, Any]]) -> tuple[DeclaredCable, ...]:
-    return tuple(_cable(i, item) for i, item in enumerate(items))
 
 
 def _cable(index: int, item: Mapping[str, Any]) -> DeclaredCable:
@@ -845,7 +849,7 @@ def _engine(item: Mapping[str, Any]) -> DeclaredEngine:
         environment=Environment(Written(item.get("env", {}))),
         secrets=tuple(item.get("secrets", ())),
         own=OwnBuild(*(tuple(item.get("own", {}).get(key, ())) for key in OwnBuild.__match_args__)),
-        files=_files(item),
+        files=_each(_file, item.get("files", ())),
         container=_container(item.get("container", {})),
         derived=_derived(image) if isinstance(image, dict) else None,
         prepare=item.get("prepare"),
@@ -871,10 +875,6 @@ def _container(item: Mapping[str, Any]) -> DeclaredContainer:
     return DeclaredContainer(memory, cpus, shm, item.get("ulimits", {}), devices, hardened)
 
 
-def _jobs(items: Sequence[Mapping[str, Any]]) -> tuple[DeclaredJob, ...]:
-    return tuple(_job(index, item) for index, item in enumerate(items))
-
-
 def _job(index: int, item: Mapping[str, Any]) -> DeclaredJob:
     command, stops = item["command"], item.get("stops", default("jobs.stops"))
     return DeclaredJob(
@@ -887,13 +887,9 @@ def _job(index: int, item: Mapping[str, Any]) -> DeclaredJob:
         venv=item.get("venv", ""),
         directory=item.get("directory", ""),
         env=item.get("env", {}),
-        files=_files(item),
+        files=_each(_file, item.get("files", ())),
         stops=None if stops is True else tuple(stops or ()),
     )
-
-
-def _files(item: Mapping[str, Any]) -> tuple[DeclaredFile, ...]:
-    return tuple(_file(index, each) for index, each in enumerate(item.get("files", ())))
 
 
 def _file(index: int, item: Mapping[str, Any]) -> DeclaredFile:
