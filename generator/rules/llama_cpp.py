@@ -5,10 +5,8 @@ from pathlib import PurePosixPath
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Severity, removal, replacements
-from generator.engines.startup import Verdict
 from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.registry import Fault, rule
-from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Topology
 
 NAME = "llama.cpp"
@@ -102,9 +100,3 @@ def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
             "keep these ports in a VLAN of their own and say so in a waiver, or join the nodes by "
             "cables",
         )
-
-
-@rule("SG673", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
-def refused_by_llama_cpp(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting makes llama.cpp fail at startup."""
-    yield from certain(verdicts)

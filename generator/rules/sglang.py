@@ -1,12 +1,10 @@
 """Rules about SGLang's settings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.engines import ENGINES
-from generator.engines.startup import Verdict
 from generator.rules.registry import Fault, rule
-from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
 from generator.sitefile.declaration import DeclaredEngine
 from generator.sitefile.defaults import default
 
@@ -33,9 +31,3 @@ def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
             if engine.port
             else f"choose another one, such as {default('engine.ports.dist_init')}",
         )
-
-
-@rule("SG671", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
-def refused_by_sglang(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting makes SGLang fail at startup."""
-    yield from certain(verdicts)

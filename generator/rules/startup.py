@@ -1,13 +1,14 @@
 """Rules about settings with which an engine would fail at startup.
 
-The conditions are in each engine's own module, `generator/engines/ENGINE/startup`; the rule that
-reports the certain ones is in `generator/rules/ENGINE.py`.
+The conditions are in each engine's own module, `generator/engines/ENGINE/startup`; each engine has
+a rule of its own for the certain ones.
 """
 
 from collections.abc import Iterator, Sequence
 
 from generator.diagnostics import Severity, renamings
 from generator.engines.startup import Effect, Verdict
+from generator.resources import rows
 from generator.rules.registry import Fault, rule
 
 # Otherwise a condition would be applied to sizes, a model or a flag that is already wrong.
@@ -34,11 +35,18 @@ def without_effect(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
             yield _fault(verdict)
 
 
-def certain(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """The faults that would certainly keep the engine from starting."""
-    for verdict in verdicts:
-        if verdict.effect is Effect.FAILS and verdict.is_certain:
-            yield _fault(verdict)
+def _register(number: str, engine: str, title: str) -> None:
+    def check(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
+        for verdict in verdicts:
+            if verdict.effect is Effect.FAILS and verdict.is_certain:
+                yield _fault(verdict)
+
+    check.__doc__ = title
+    rule(number, unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=engine)(check)
+
+
+for _number, _engine, _title in rows("rules-of-startup"):
+    _register(_number, _engine, _title)
 
 
 def _fault(verdict: Verdict) -> Fault:

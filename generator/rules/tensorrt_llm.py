@@ -18,12 +18,10 @@ from generator.diagnostics import (
     misspelt,
     replacements,
 )
-from generator.engines.startup import Verdict
 from generator.fit import requested
 from generator.models.architecture import shape
 from generator.rules.images import with_added
 from generator.rules.registry import Fault, rule
-from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
 from generator.settings.values import Argument
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Settings
 
@@ -171,9 +169,3 @@ def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Itera
         f"'max_num_tokens: {longest}'",
         at_key=not model.context_length,
     )
-
-
-@rule("SG672", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
-def refused_by_tensorrt_llm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting makes TensorRT-LLM fail at startup."""
-    yield from certain(verdicts)

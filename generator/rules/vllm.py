@@ -1,16 +1,15 @@
 """Rules about vLLM's settings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from generator.catalogs.advice import TOOL_CHOICE, TOOL_PARSER
 from generator.catalogs.versions import release
 from generator.diagnostics import Add, KeyPath, Replace
-from generator.engines.startup import Verdict
 from generator.fit.assessment import Fit
 from generator.fit.requested import defaults, has_full_graphs
 from generator.models.architecture import known_checkpoint, shape
 from generator.rules.registry import Fault, rule
-from generator.rules.startup import MORE_SPECIFIC, PREREQUISITES, certain
+from generator.rules.startup import PREREQUISITES
 from generator.settings.flags import EngineSettings
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
@@ -19,12 +18,6 @@ NAME = "vllm"
 _SEQUENCES: KeyPath = ("model", "max_sequences")
 # The first release that ends for want of blocks, and does not capture smaller graphs instead.
 _COUNTS_STATES = (0, 20)
-
-
-@rule("SG670", unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC, engine=NAME)
-def refused_by_vllm(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
-    """No setting makes vLLM fail at startup."""
-    yield from certain(verdicts)
 
 
 @rule(
