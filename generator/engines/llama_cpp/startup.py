@@ -4,8 +4,7 @@ Source: b11434, and commit 0c1e57098.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from generator import resources
 from generator.catalogs.flag_files import catalog
@@ -83,7 +82,7 @@ def _forms(start: Start) -> Refusal | None:
 
 _ARGUMENTS = "common/arg.cpp"
 
-FACTS: Mapping[str, Callable[[Start], Any]] = {
+FACTS: rows.Facts = {
     "step": lambda start: start.count("ubatch-size", 512),
     "parts": lambda start: len(_split(start)),
     "empty_split": lambda start: all(_is_nothing(part) for part in _split(start)),

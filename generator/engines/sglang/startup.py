@@ -1,7 +1,6 @@
 """What SGLang rejects or fails on at startup: the rows of `schemas/startup/sglang.yaml`."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from generator.engines import rows
 from generator.engines.startup import Condition, Start
@@ -36,7 +35,7 @@ def _is_whole_tensor(start: Start) -> bool:
     return sizes.tensor > 1 and sizes.pipeline == 1 and not start.method and data <= 1
 
 
-FACTS: Mapping[str, Callable[[Start], Any]] = {
+FACTS: rows.Facts = {
     "page": _page,
     "pages": _pages,
     "spread": _spreads_experts,

@@ -239,19 +239,13 @@ def _offload(offload: KvOffload) -> str:
     """
     if offload.connector == "lmcache":
         return json.dumps({"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"})
-    tiers = [{"type": "fs", "root_dir": offload.path}]
     config = {
         "spec_name": "TieringOffloadingSpec",
         "cpu_bytes_to_use": offload.buffer_gib << 30,
-        "secondary_tiers": tiers,
+        "secondary_tiers": [{"type": "fs", "root_dir": offload.path}],
     }
-    return json.dumps(
-        {
-            "kv_connector": "OffloadingConnector",
-            "kv_role": "kv_both",
-            "kv_connector_extra_config": config,
-        }
-    )
+    connector = {"kv_connector": "OffloadingConnector", "kv_role": "kv_both"}
+    return json.dumps({**connector, "kv_connector_extra_config": config})
 
 
 def _speculative(drafts: Speculative) -> str:

@@ -32,27 +32,24 @@ _WANTED = {
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE]-?\d+)?")
 
 
-def settings(start: Start) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _settings(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Everything under `config`, with its path."""
-    yield from _within(start.value(CONFIG), ())
-
-
-def _within(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield (*path, str(name)), inner
-            yield from _within(inner, (*path, str(name)))
+            yield from _settings(inner, (*path, str(name)))
 
 
 def _unknown_keys(start: Start) -> Iterator[Refusal]:
     version = start.engine.version
     known, parents = keys(version), sections(version)
-    for path, _ in settings(start):
+    absent = f"remove it: TensorRT-LLM {version} has no such key"
+    for path, _ in _settings(start.value(CONFIG)):
         name, parent = ".".join(path), ".".join(path[:-1])
         if name in known or (parent and parent not in parents) or path[0] in _OWNED:
             continue
         beside = [key.rpartition(".")[2] for key in known if key.rpartition(".")[0] == parent]
-        help_text = did_you_mean(path[-1], beside) or f"remove it: {_title(start)} has no such key"
+        help_text = did_you_mean(path[-1], beside) or absent
         where = f"'{parent}'" if parent else "TensorRT-LLM's options file"
         refusal = start.refuse(CONFIG, f"{where} has no key '{path[-1]}'", help_text, *path)
         sure = misspelt(path[-1], all_nearest(path[-1], beside))
@@ -61,7 +58,7 @@ def _unknown_keys(start: Start) -> Iterator[Refusal]:
 
 def _wrong_values(start: Start) -> Iterator[Refusal]:
     known = keys(start.engine.version)
-    for path, value in settings(start):
+    for path, value in _settings(start.value(CONFIG)):
         key = known.get(".".join(path))
         if key and ".".join(path) not in _OWNED and (wanted := wanted_instead(key, value)):
             instead = "and there is no value here" if value is None else f"not '{scalar(value)}'"
@@ -97,10 +94,6 @@ def _is_number(value: Any, kind: str) -> bool:
     number = float(str(value))
     whole = kind.startswith("float") or number.is_integer()
     return whole and (kind not in _BOUNDS or _BOUNDS[kind](number))
-
-
-def _title(start: Start) -> str:
-    return f"TensorRT-LLM {start.engine.version}"
 
 
 _ARGUMENTS = "tensorrt_llm/llmapi/llm_args.py, StrictBaseModel"

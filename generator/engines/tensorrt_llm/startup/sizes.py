@@ -1,20 +1,9 @@
 """What TensorRT-LLM rejects at startup that no row can say: lists that must add up."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
+from generator.engines.rows import Facts
 from generator.engines.startup import Condition, Refusal, Start
 
 _PATH = ("model", "speculative", "config")
-
-
-def _largest_graph(start: Start) -> float | None:
-    return max(start.numbers("config", "cuda_graph_config", "batch_sizes"), default=None)
-
-
-def _block(start: Start) -> float:
-    """The size of a block of the KV cache in tokens."""
-    return start.number("config", "kv_cache_config", "tokens_per_block") or 32
 
 
 def _layers_of_stages(start: Start) -> Refusal | None:
@@ -74,7 +63,13 @@ def _schedule(start: Start) -> Refusal | None:
     return None
 
 
-FACTS: Mapping[str, Callable[[Start], Any]] = {"largest_graph": _largest_graph, "block": _block}
+FACTS: Facts = {
+    "largest_graph": lambda start: max(
+        start.numbers("config", "cuda_graph_config", "batch_sizes"), default=None
+    ),
+    # The tokens of a block of the KV cache.
+    "block": lambda start: start.number("config", "kv_cache_config", "tokens_per_block") or 32,
+}
 
 CONDITIONS = (
     Condition(_layers_of_stages, "tensorrt_llm/mapping.py, pp_layers"),

@@ -1,10 +1,8 @@
 """What the rows of `schemas/startup/vllm.yaml` ask beside the site's own settings."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release, version
+from generator.engines.rows import Facts
 from generator.engines.startup import Start
 from generator.engines.vllm.startup.kinds import FACTS as OF_KINDS
 from generator.fit.requested import defaults
@@ -34,14 +32,6 @@ def _experts_missing(start: Start) -> int | None:
     return -experts % _expert_ranks(start) if experts else None
 
 
-def _kv_copies(start: Start) -> int | None:
-    return max(1, start.sizes.tensor // start.known.kv_heads) if start.known else None
-
-
-def _heads_by_kv(start: Start) -> int | None:
-    return start.known.heads // start.known.kv_heads if start.known else None
-
-
 def _largest_graph(start: Start) -> float | None:
     sizes = start.numbers("cudagraph-capture-sizes") or start.numbers(
         "compilation-config", "cudagraph_capture_sizes"
@@ -69,10 +59,6 @@ def _step(start: Start) -> int | None:
 def _drafted(start: Start, more: int) -> int | None:
     """Tokens of a step in which every sequence has its drafts, and so many more."""
     return start.sequences * (start.drafted + more) if start.drafted else None
-
-
-def _is_padded(start: Start) -> bool:
-    return start.method == "draft" or start.draft_setting("parallel_drafting") is True
 
 
 def _has_small_heads(start: Start) -> bool:
@@ -114,18 +100,20 @@ def _is_aligned(start: Start) -> bool | None:
     return caches is True and not (keeps_all and start.model_type.startswith(_KEEP_ALL))
 
 
-FACTS: Mapping[str, Callable[[Start], Any]] = {
+FACTS: Facts = {
     "expert_ranks": _expert_ranks,
     "experts_held": _experts_held,
     "experts_missing": _experts_missing,
-    "kv_copies": _kv_copies,
-    "heads_by_kv": _heads_by_kv,
+    "kv_copies": lambda start: start.known and max(1, start.sizes.tensor // start.known.kv_heads),
+    "heads_by_kv": lambda start: start.known and start.known.heads // start.known.kv_heads,
     "largest_graph": _largest_graph,
     "uncompiled": _is_uncompiled,
     "step": _step,
     "drafted_step": lambda start: _drafted(start, 1),
     "drafted_slots": lambda start: _drafted(start, -1),
-    "padded": _is_padded,
+    "padded": lambda start: (
+        start.method == "draft" or start.draft_setting("parallel_drafting") is True
+    ),
     "aligned": _is_aligned,
     "small_heads": _has_small_heads,
     "patched": _is_patched,

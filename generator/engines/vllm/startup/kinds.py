@@ -4,11 +4,11 @@ A line of `schemas/vllm-kinds.tsv` is a kind of model, by the model_type of its 
 is known or reported about other kinds.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
-from typing import Any
 
 from generator.catalogs.versions import Release, release
+from generator.engines.rows import Facts
 from generator.engines.startup import Start
 from generator.records import record
 from generator.resources import rows
@@ -54,15 +54,10 @@ def _later(feature: str, start: Start) -> str:
     return "" if since == _NEVER else f"take vLLM {'.'.join(map(str, since))} or later, or "
 
 
-def _takes_images(start: Start) -> bool | None:
-    known = kinds().get(start.model_type)
-    return known.images if known else None
-
-
 _FEATURES = ("adapters", "eagle3", "stages", "prediction")
 
-FACTS: Mapping[str, Callable[[Start], Any]] = {
-    "kind.images": _takes_images,
+FACTS: Facts = {
+    "kind.images": lambda start: getattr(kinds().get(start.model_type), "images", None),
     **{f"kind.{feature}": partial(_has, feature) for feature in _FEATURES},
     **{f"kind.{feature}_later": partial(_later, feature) for feature in _FEATURES},
 }
