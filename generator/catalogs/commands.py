@@ -23,10 +23,10 @@ def worked_for(program: str) -> str:
 
 def of_image(image: str) -> str:
     """The engine of a server's own image, by any of its tags."""
-    for engine, traits in ENGINE_TRAITS.items():
-        if any(part in image for part in traits.commands.servers):
-            return engine
-    return ""
+    found = (
+        e for e, t in ENGINE_TRAITS.items() if any(part in image for part in t.commands.servers)
+    )
+    return next(found, "")
 
 
 def under_ray() -> str:

@@ -79,8 +79,5 @@ def _images_by_engine() -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _tag_pattern(tag: str) -> str:
     """The pattern of the tags that a row covers."""
-    forms = {r"\{version\}": _VERSION, r"\{variant\}": _VARIANT}
-    pattern = re.escape(tag)
-    for form, expression in forms.items():
-        pattern = pattern.replace(form, expression)
-    return pattern
+    pattern = re.escape(tag).replace(r"\{version\}", _VERSION)
+    return pattern.replace(r"\{variant\}", _VARIANT)

@@ -93,18 +93,14 @@ def is_patched(name: str) -> bool:
 
 def nearest(name: str) -> list[str]:
     """The variables that a misspelled one most likely stands for."""
-    stems = (known.name.removeprefix(_PREFIX) for known in _current())
+    stems = (known.removeprefix(_PREFIX) for known in names())
     found = diagnostics.all_nearest(name.upper().removeprefix(_PREFIX), stems)
     return [f"{_PREFIX}{stem}" for stem in found]
 
 
 def names() -> Iterator[str]:
     """The variables that the newest release reads."""
-    return (known.name for known in _current())
-
-
-def _current() -> list[Parameter]:
-    return [known for known in _parameters().values() if known.last == LATEST]
+    return (known.name for known in _parameters().values() if known.last == LATEST)
 
 
 @cache

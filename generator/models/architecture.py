@@ -23,6 +23,20 @@ _COMPRESSED = (
     "o_groups",
 )
 _SOURCES = ("sources_by_1", "sources_by_2")
+# Fields of a shape that have the same name in a site file, those of its attention, and others.
+_AS_WRITTEN = (
+    *("max_context_yarn", "hidden_size", "head_dim", "vocab_size", "tied_embeddings"),
+    *("intermediate_size", "tables_gb"),
+)
+_OF_ATTENTION = (
+    *("sliding_layers", "sliding_window", "encoder", "global_kv_heads", "global_head_dim"),
+    *("shared_values", "convolution_window"),
+)
+_RENAMED = {
+    "gated_attention": "output_gate",
+    "value_dim": "value_head_dim",
+    "unlike": "not_modelled",
+}
 _MAMBA = ("mamba_layers", "mamba_num_heads", "mamba_head_dim", "ssm_state_size")
 
 
@@ -264,14 +278,12 @@ def known_checkpoint(model: DeclaredModel) -> Checkpoint | None:
         )
     if model.name:
         found = catalogs.checkpoint(model.name)
-        return _sized(found, model.weight_gb) if found and model.weight_gb else found
+        if found and model.weight_gb:
+            # The size that a site gives is that of all its files.
+            return replace(found, weight_gb=model.weight_gb, vision_gb=0.0, basis="observed")
+        return found
     known = catalogs.checkpoint(model.source) if model.source and not model.architecture else None
     return known if known and known.hf_id.lower() == (model.source or "").lower() else None
-
-
-def _sized(known: Checkpoint, weight_gb: float) -> Checkpoint:
-    """A checkpoint with the size that a site gives, which is that of all its files."""
-    return replace(known, weight_gb=weight_gb, vision_gb=0.0, basis="observed")
 
 
 def tensor_sizes(known: Shape, most: int) -> tuple[int, ...]:
@@ -304,17 +316,15 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
     own = _layers_of_their_own(known.layers, attention)
     by_heads = known.head_dim or "kv_lora_rank" in attention
     return Shape(
+        **_taken(facts, "max_context_yarn", "vocab_size", "tied_embeddings"),
         layers=known.layers,
         heads=known.heads,
         kv_heads=known.kv_heads,
         max_context=checkpoint.max_context,
         experts=known.experts or 0,
         latent=attention.get("kv_replicated", False),
-        max_context_yarn=facts.get("max_context_yarn"),
         hidden_size=known.hidden_size,
         head_dim=known.head_dim,
-        vocab_size=facts.get("vocab_size"),
-        tied_embeddings=facts.get("tied_embeddings", False),
         intermediate_size=moe.get("dense_intermediate", facts.get("intermediate_size")),
         attention_layers=attention_layers,
         cache_elements=None if by_heads else facts.get("kv_elements_per_token"),
@@ -347,18 +357,13 @@ def shape_of(own: Facts) -> Shape:
     others = own.get("sliding_layers", 0) + states
     attention = own.get("attention_layers", max(0, layers - others))
     return Shape(
+        **_taken(own, *_AS_WRITTEN),
         layers=layers,
         heads=own["heads"],
         kv_heads=own["kv_heads"],
         max_context=own.get("max_context"),
         experts=own.get("experts", 0),
         latent=bool({"kv_lora_rank", "layers_by_4", *_SOURCES} & own.keys()),
-        max_context_yarn=own.get("max_context_yarn"),
-        hidden_size=own.get("hidden_size"),
-        head_dim=own.get("head_dim"),
-        vocab_size=own.get("vocab_size"),
-        tied_embeddings=own.get("tied_embeddings", False),
-        intermediate_size=own.get("intermediate_size"),
         attention_layers=attention,
         cache_elements=own.get("kv_elements_per_token"),
         indexer=_indexer(own, attention),
@@ -367,27 +372,20 @@ def shape_of(own: Facts) -> Shape:
         else None,
         lacks=tuple(lacking_sizes(own)),
         compressed=_compressed(own.get("head_dim"), own),
-        tables_gb=own.get("tables_gb", 0.0),
         **_attention(own),
     )
 
 
 def _attention(facts: Facts) -> dict[str, Any]:
     """What the catalog says of the attention in the words of a site file."""
-    return {
-        "gated_attention": facts.get("output_gate", False),
-        "sliding_layers": facts.get("sliding_layers", 0),
-        "sliding_window": facts.get("sliding_window"),
-        "mla": _latent(facts),
-        "recurrent": _recurrent(facts),
-        "encoder": facts.get("encoder", False),
-        "global_kv_heads": facts.get("global_kv_heads"),
-        "global_head_dim": facts.get("global_head_dim"),
-        "shared_values": facts.get("shared_values", False),
-        "value_dim": facts.get("value_head_dim"),
-        "convolution_window": facts.get("convolution_window", 0),
-        "unlike": facts.get("not_modelled", ""),
-    }
+    named = {name: facts[key] for name, key in _RENAMED.items() if key in facts}
+    states = {"mla": _latent(facts), "recurrent": _recurrent(facts)}
+    return _taken(facts, *_OF_ATTENTION) | named | states
+
+
+def _taken(facts: Facts, *names: str) -> dict[str, Any]:
+    """The facts with these names; a shape has a value of its own for those that are missing."""
+    return {name: facts[name] for name in names if name in facts}
 
 
 def _tables(facts: Facts, form: str) -> float:

@@ -77,14 +77,18 @@ def section(config: object, total_size: object = None, quantized: object = None)
     text = next((config[key] for key in _TEXT if isinstance(config.get(key), Mapping)), config)
     reader = _Reader(text)
     sizes = reader.sizes()
-    remarks = [*_remarks(config, text, sizes), *_strange(reader.kinds)]
+    kinds = reader.kinds
+    remarks = [*_remarks(config, text, sizes)]
+    remarks += [
+        f"{kinds.source}: layers of the kind '{name}' are not known" for name in kinds.unknown
+    ]
     form, doubt = packing(config, text, quantized)
     found: dict[str, Value] = {**sizes, "format": form}
     if kind := config.get("model_type"):
         found["model_type"] = str(kind)
     if doubt:
         remarks.append(doubt)
-    strange = reader.kinds.source if reader.kinds.unknown else ""
+    strange = kinds.source if kinds.unknown else ""
     if why := sizes.get("not_modelled") or not_modelled(text, sizes) or strange:
         found["not_modelled"] = why
         remarks.append(f"{why}: what it does to memory is not modelled: whether it fits is unknown")
@@ -102,11 +106,6 @@ def section(config: object, total_size: object = None, quantized: object = None)
         wide = "float32" in (text.get("torch_dtype"), text.get("dtype"), config.get("torch_dtype"))
         found["weight_gb"] = max(0.01, round(total_size / (2e9 if wide else 1e9), 2))
     return Section(found, tuple(remarks))
-
-
-def _strange(kinds: LayerKinds) -> Iterator[str]:
-    for name in kinds.unknown:
-        yield f"{kinds.source}: layers of the kind '{name}' are not known"
 
 
 class _Reader:
@@ -432,10 +431,10 @@ def _remarks(config: Config, text: Config, sizes: Mapping[str, Value]) -> Iterat
         "hidden_size_per_layer_input: its table is counted among the layers": bool(
             text.get("hidden_size_per_layer_input")
         ),
-        "num_attention_heads_per_layer: layers differ, and 'heads' stands for all of them": len(
-            {*_numbers(text, "num_attention_heads_per_layer")}
-        )
-        > 1,
+        "num_attention_heads_per_layer: layers differ, and 'heads' stands for all of them": (
+            len({n for n in _entries(text, "num_attention_heads_per_layer") if isinstance(n, int)})
+            > 1
+        ),
         "swa_num_attention_heads: layers with a window have other heads than 'heads' says": (
             "sliding_layers" in sizes
             and text.get("swa_num_attention_heads", sizes["heads"]) != sizes["heads"]
@@ -448,9 +447,3 @@ def _remarks(config: Config, text: Config, sizes: Mapping[str, Value]) -> Iterat
         ),
     }
     return (remark for remark, is_so in doubts.items() if is_so)
-
-
-def _numbers(config: Config, name: str) -> Iterator[int]:
-    """The integers in a list."""
-    values = config.get(name)
-    yield from (v for v in values if isinstance(v, int)) if isinstance(values, list) else ()

@@ -53,7 +53,10 @@ class LayerKinds:
 def layer_kinds(config: Config, layers: int) -> LayerKinds:
     """The kinds of layers of a model with this many layers."""
     for found in _sources(config, layers):
-        return _with_mamba(found) if _has_mamba(config) else found
+        if not _has_mamba(config):
+            return found
+        of = {MAMBA if kind == LINEAR else kind: count for kind, count in found.of.items()}
+        return replace(found, of=of)
     return LayerKinds(0, {})
 
 
@@ -61,11 +64,6 @@ def _has_mamba(config: Config) -> bool:
     """Whether linear layers are Mamba's: transformers 5 has the same name for both."""
     is_linear = "linear_num_value_heads" in config or "linear_attn_config" in config
     return not is_linear and any(name in config for name in ("mamba_num_heads", "mamba_n_heads"))
-
-
-def _with_mamba(found: LayerKinds) -> LayerKinds:
-    of = {MAMBA if kind == LINEAR else kind: count for kind, count in found.of.items()}
-    return replace(found, of=of)
 
 
 def pattern_length(config: Config) -> int:

@@ -46,7 +46,7 @@ def unread(config: Config) -> Iterator[str]:
             name in _effects()
             or not _is_enabled(value)
             or _NO_PART.search(str(name))
-            or _is_words(value)
+            or isinstance(value, str | float)
         ):
             continue
         yield f"{name}: it is not read; if it adds weights or cache, the fit is too good"
@@ -59,7 +59,3 @@ def _is_enabled(value: object) -> bool:
     if isinstance(value, Mapping) and False in (value.get("enable"), value.get("is_enabled")):
         return False
     return bool(value) and value != 1
-
-
-def _is_words(value: object) -> bool:
-    return isinstance(value, str | float)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from generator.diagnostics import Edit, Proposal, Remove, Rename, Replace
-from generator.models.architecture import Shape
+from generator.models.architecture import Shape, tensor_sizes
 from generator.sitefile.declaration import Parallel
 
 _PATH = ("engine", "parallel")
@@ -38,10 +38,7 @@ def _over_one_replica(count: int, known: Shape | None) -> Iterator[Split]:
 
 def _is_legal(split: Split, known: Shape | None) -> bool:
     tensor, pipeline = split.get("tensor", 1), split.get("pipeline", 1)
-    if known is None:
-        return True
-    kv_fit = known.latent or not (known.kv_heads % tensor and tensor % known.kv_heads)
-    return known.heads % tensor == 0 and kv_fit and pipeline <= known.layers
+    return known is None or (tensor in tensor_sizes(known, tensor) and pipeline <= known.layers)
 
 
 def _written(sizes: Parallel) -> Split:
