@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog
 from generator.settings.flags import EngineSettings, Setting
 from generator.site import Words
@@ -23,19 +24,19 @@ def arguments(
         yield from words(setting, known is None or "equals" in known.traits, separators)
 
 
-def draft_flags(engine: str, version: str, prefix: str, drafts: Speculative) -> EngineSettings:
-    """The flags of speculative decoding, which a site file names without their prefix."""
-    named = ((name.replace("_", "-"), value) for name, value in drafts.config.items())
-    return EngineSettings(
-        engine,
-        version,
-        {
-            name if name.startswith(prefix) else f"{prefix}{name}": value
-            if isinstance(value, bool | list | dict)
-            else str(value)
-            for name, value in named
-        },
-    )
+def draft_flags(engine: str, version: str, drafts: Speculative) -> EngineSettings:
+    """The flags of speculative decoding."""
+    given = {
+        draft_flag(engine, key): value if isinstance(value, bool | list | dict) else str(value)
+        for key, value in drafts.config.items()
+    }
+    return EngineSettings(engine, version, given)
+
+
+def draft_flag(engine: str, key: str) -> str:
+    """The flag that a key of `config` stands for, which may leave out its prefix."""
+    plain, prefix = key.replace("_", "-"), ENGINE_TRAITS[engine].drafts_prefix
+    return plain if plain.startswith(prefix) else f"{prefix}{plain}"
 
 
 def words(

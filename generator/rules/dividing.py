@@ -104,13 +104,8 @@ def division(shared: SharedMemory, nodes: Nodes, document: Document) -> Advice:
     return found or general
 
 
-def has_tokens(engine: DeclaredEngine) -> bool:
-    """Whether a limit in tokens keeps the engine from taking all that its share allows."""
-    return bool(tokens_key(engine))
-
-
 def tokens_key(engine: DeclaredEngine) -> str:
-    """The flag or the setting that limits the engine's cache in tokens."""
+    """What limits the engine's cache in tokens, so that it takes less than its share allows."""
     traits = ENGINE_TRAITS[engine.name]
     return traits.tokens_flag or traits.tokens_setting
 
@@ -126,7 +121,7 @@ def _members(shared: SharedMemory, nodes: Nodes, document: Document) -> Iterator
         share = least_share(group)
         if share is None:
             continue
-        fit = sharing(group, share).assess() if has_tokens(engine) else None
+        fit = sharing(group, share).assess() if tokens_key(engine) else None
         least = held_share(engine.name, share, fit, shared.node)
         path = (*declared.written, "engine", "memory_utilization")
         is_written = value_at(document.data, path) is not None

@@ -57,8 +57,9 @@ def parallel_product(
     found = splits.readings(count, sizes, shape(model))
     some = listed(f"'{splits.shown(split)}'" for split in found[:_MOST_SPLITS])
     more = "" if len(found) == 1 else f", or other sizes whose product is {count}"
+    there = "is 1 node" if count == 1 else f"are {count} nodes"
     yield Fault(
-        f"tensor x pipeline x data is {product}, and there {_nodes(count)}",
+        f"tensor x pipeline x data is {product}, and there {there}",
         ("engine", "parallel"),
         f"write {some}{more}" if count > 1 else "remove 'parallel'",
         at_key=True,
@@ -68,10 +69,6 @@ def parallel_product(
 
 
 _MOST_SPLITS = 4
-
-
-def _nodes(count: int) -> str:
-    return "is 1 node" if count == 1 else f"are {count} nodes"
 
 
 @rule("SG605", Severity.WARNING, suppressed_by="SG441")

@@ -25,7 +25,7 @@ def _names(nodes: Nodes) -> list[str]:
     return [node.name for node in nodes]
 
 
-def _has_strangers(nodes: Nodes, fabric: Fabric, topology: Topology) -> bool:
+def _has_strangers(fabric: Fabric, topology: Topology) -> bool:
     """Whether some nodes can't reach each other over the fabric."""
     return connections(fabric, topology.halves).have_strangers
 
@@ -53,7 +53,7 @@ def group_without_cables(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Nodes, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
     """Each group of ranks is the whole ring in cable order, or the two ends of one cable."""
-    if not _has_strangers(nodes, fabric, topology) or not ENGINE_TRAITS[engine.name].uses_nccl:
+    if not _has_strangers(fabric, topology) or not ENGINE_TRAITS[engine.name].uses_nccl:
         return
     names, found = _names(nodes), _all_groups(engine, model)
     broken = _broken(names, found, fabric.pairs)
@@ -74,7 +74,13 @@ def group_without_cables(
     message = f"the {group.kind} group {listed(members, 'and')} has no cable from {a} to {b}"
     orders = [order for order in _orders(along) if not _broken(order, found, fabric.pairs)]
     if orders:
-        fault = _listed_otherwise(message, orders[0])
+        fault = Fault(
+            message,
+            ("nodes",),
+            f"list the nodes in the order {listed(orders[0], 'and')}",
+            at_key=True,
+            related=(Related("the sizes", ("engine", "parallel")),),
+        )
     elif group.kind == "context":
         fault = _shared_by_others(message, engine, model)
     else:
@@ -91,16 +97,6 @@ def _orders(along: Sequence[str]) -> Iterator[Sequence[str]]:
     yield along
     if len(along) == 4:
         yield along[0], along[1], along[3], along[2]
-
-
-def _listed_otherwise(message: str, order: Sequence[str]) -> Fault:
-    return Fault(
-        message,
-        ("nodes",),
-        f"list the nodes in the order {listed(order, 'and')}",
-        at_key=True,
-        related=(Related("the sizes", ("engine", "parallel")),),
-    )
 
 
 def _shared_by_others(message: str, engine: DeclaredEngine, model: DeclaredModel) -> Fault:
@@ -145,7 +141,7 @@ def unreported_layout(
 ) -> Iterator[Fault]:
     """On a ring of four or more, the model is split by tensors, as in reports of such rings."""
     traits = ENGINE_TRAITS[engine.name]
-    if not _has_strangers(nodes, fabric, topology) or not traits.uses_nccl:
+    if not _has_strangers(fabric, topology) or not traits.uses_nccl:
         return
     where = f"on a {topology.kind} of {len(nodes)}"
     if not traits.rings_reported:
@@ -171,7 +167,7 @@ def ray_on_a_long_ring(
     engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
     """On a ring of four or more, the ranks are not started by Ray."""
-    if engine.launcher == "ray" and _has_strangers(nodes, fabric, topology):
+    if engine.launcher == "ray" and _has_strangers(fabric, topology):
         yield Fault(
             f"on a {topology.kind} ranks must follow the cables, and Ray numbers them in any order",
             ("engine", "launcher"),
@@ -185,7 +181,7 @@ def all_to_all_on_a_long_ring(
     engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
 ) -> Iterator[Fault]:
     """On a ring of four or more, no rank sends to all others."""
-    if not _has_strangers(nodes, fabric, topology):
+    if not _has_strangers(fabric, topology):
         return
     for flag, keeps in ENGINE_TRAITS[engine.name].exchanges.items():
         value, place = engine.settings.word(flag), engine.settings.path(flag)

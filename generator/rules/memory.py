@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.diagnostics import KeyPath, Proposal, Replace, Severity, listed
+from generator.diagnostics import KeyPath, Proposal, Replace, Severity, listed, replacements
 from generator.fit.assessment import Fit, NodeMemory, assess
 from generator.fit.calibration import Calibration
 from generator.fit.formulas import FREEZE_GIB, GIB, LEAST_BYTES, SYSTEM_BYTES
@@ -305,12 +305,8 @@ def tight(
 def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
     """The engine does not take so much memory that the system can't run."""
     if engine.memory_utilization >= REFUSED:
-        yield Fault(
-            f"{engine.memory_utilization} of the memory is more than is free at an engine's start",
-            _UTILIZATION,
-            f"write {WARNED} or less",
-            proposals=((Replace(_UTILIZATION, WARNED),),),
-            unsafe=True,
+        yield _to_lower(
+            f"{engine.memory_utilization} of the memory is more than is free at an engine's start"
         )
 
 
@@ -318,14 +314,16 @@ def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
 def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
     """The engine takes at most 0.85 of the memory, and leaves the rest for the system."""
     if WARNED < engine.memory_utilization < REFUSED:
-        yield Fault(
+        yield _to_lower(
             f"{engine.memory_utilization} of the memory is too much: nodes freeze at "
-            f"about {FREEZE_GIB} GiB used",
-            _UTILIZATION,
-            f"write {WARNED} or less",
-            proposals=((Replace(_UTILIZATION, WARNED),),),
-            unsafe=True,
+            f"about {FREEZE_GIB} GiB used"
         )
+
+
+def _to_lower(message: str) -> Fault:
+    """The fault of a share that is too large for any model."""
+    less = replacements(_UTILIZATION, [WARNED])
+    return Fault(message, _UTILIZATION, f"write {WARNED} or less", proposals=less, unsafe=True)
 
 
 @rule("SG525", Severity.WARNING, unless=f"SG523 SG524 {_UNFIT}")

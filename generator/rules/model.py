@@ -6,7 +6,7 @@ from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import version
 from generator.diagnostics import Severity, listed, misspelt, replacements
-from generator.models.architecture import known_checkpoint, shape
+from generator.models.architecture import known_checkpoint, shape, tensor_sizes
 from generator.rules import splits
 from generator.rules.compatibility import is_longer
 from generator.rules.registry import Fault, rule, to_remove
@@ -202,11 +202,9 @@ def _illegal_tensor(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
     if len(legal) > 1:
         advice += ", or another tensor size"
     proposals = splits.proposals(engine.parallel, legal)
-    if known.heads % size:
-        message = f"{known.heads} attention heads do not divide by tensor size {size}"
-        yield Fault(message, path, advice, proposals=proposals, unsafe=True)
-    elif not known.latent and known.kv_heads % size and size % known.kv_heads:
-        message = f"{known.kv_heads} KV heads do not divide by tensor size {size}"
+    if size not in tensor_sizes(known, size):
+        what = f"{known.heads} attention" if known.heads % size else f"{known.kv_heads} KV"
+        message = f"{what} heads do not divide by tensor size {size}"
         yield Fault(message, path, advice, proposals=proposals, unsafe=True)
 
 

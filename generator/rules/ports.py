@@ -55,22 +55,21 @@ def addresses_of_a_cable(nodes: Nodes, cabling: Cabling, fabric: Fabric) -> Iter
         for half, addresses in enumerate(cable.addresses):
             place = (*cable.path, "addresses", half)
             if len(addresses) != len(ends):
+                one = len(addresses) == 1
+                given = "1 address" if one else f"{len(addresses)} addresses"
+                wanted = (
+                    "an end that is a node"
+                    if len(ends) == 1
+                    else f"{len(ends)} ends that are nodes"
+                )
                 yield Fault(
-                    f"{_count(len(addresses))} for {_ends(len(ends))}",
+                    f"{given} for {wanted}",
                     place,
                     f"write one for {' and one for '.join(map(str, ends))}",
                 )
                 return
             yield from _unlike(addresses, place)
     yield from _taken_twice(cabling, fabric)
-
-
-def _count(addresses: int) -> str:
-    return "1 address" if addresses == 1 else f"{addresses} addresses"
-
-
-def _ends(ends: int) -> str:
-    return "an end that is a node" if ends == 1 else f"{ends} ends that are nodes"
 
 
 def _unlike(addresses: Sequence[IPv4Interface], place: KeyPath) -> Iterator[Fault]:

@@ -1,7 +1,6 @@
 """Rules about secrets: a site file is read by many and kept forever, so it must not contain any."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath, Related, removal
@@ -82,19 +81,14 @@ def _variable(document: Document, path: KeyPath) -> str:
     key = next((part for part in reversed(path) if isinstance(part, str)), "")
     own = path_in_group(path)
     if own[:2] == ("engine", "args"):
-        flags = {"api-key": _api_key(_engine(document, path)), "hf-token": "HF_TOKEN"}
+        flags = {"api-key": _api_key(document, path), "hf-token": "HF_TOKEN"}
         return flags.get(key.replace("_", "-"), "")
     is_variable = own[:2] == ("engine", "env") and not text_fault("variable", key)
     return key if is_variable else ""
 
 
-def _engine(document: Document, path: KeyPath) -> Mapping[str, Any]:
-    """The engine section that contains a path; empty if it is no mapping."""
+def _api_key(document: Document, path: KeyPath) -> str:
+    """The variable with the API's key; the engine section that contains a path may be invalid."""
     own = value_at(document.data, path[: path.index("engine") + 1])
-    return own if isinstance(own, Mapping) else {}
-
-
-def _api_key(engine: Mapping[str, Any]) -> str:
-    """The variable with the API's key; the engine section may be invalid."""
-    traits = ENGINE_TRAITS.get(str(engine.get("name")))
+    traits = ENGINE_TRAITS.get(str(own.get("name"))) if isinstance(own, Mapping) else None
     return (traits.api_key if traits else None) or ""

@@ -5,18 +5,13 @@ from itertools import count
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import version
-from generator.diagnostics import (
-    Related,
-    Severity,
-    listed,
-    replacements,
-)
+from generator.diagnostics import Related, Severity, listed, replacements
 from generator.fit.assessment import Fit, assess, held_share
 from generator.fit.beside import beside
 from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.models.architecture import shape
 from generator.records import replace
-from generator.rules.dividing import SharedMemory, division, has_tokens, tokens_key
+from generator.rules.dividing import SharedMemory, division, tokens_key
 from generator.rules.listening import PortsOfNodes, launcher, ports_of_engine
 from generator.rules.memory import WARNED
 from generator.rules.nodes import Nodes, named_twice, unknown
@@ -161,16 +156,10 @@ def _fit(group: DeclaredGroup, nodes: Nodes) -> Fit | None:
     """How a group's model fits, if the memory that its engine takes depends on it."""
     if not group.model or not group.engine:
         return None
-    if not has_tokens(group.engine) and not beside(group.model, group.engine):
+    if not tokens_key(group.engine) and not beside(group.model, group.engine):
         return None
     by_name = {node.name: node for node in nodes}
     return assess([by_name[name] for name in group.nodes], group.model, group.engine)
-
-
-def _within(engine: DeclaredEngine) -> str:
-    """Where the limit belongs in the arguments, if it is not a flag."""
-    traits = ENGINE_TRAITS[engine.name]
-    return f", under '{traits.settings_flag}'" if traits.tokens_setting else ""
 
 
 def _says_tokens(engine: DeclaredEngine) -> bool:
@@ -207,10 +196,11 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
                 nodes=(node,),
             )
         elif lacking := list(_unbounded(group, nodes)):
+            inside = f", under '{traits.settings_flag}'" if traits.tokens_setting else ""
             yield Fault(
                 f"the KV cache of {group.name} has no limit on {where}",
                 (*place, "name"),
-                f"write {listed(map(repr, lacking), 'and')} into 'args'{_within(engine)}",
+                f"write {listed(map(repr, lacking), 'and')} into 'args'{inside}",
                 nodes=(node,),
             )
         elif launcher(engine) != ENGINE_TRAITS[engine.name].launchers[0]:
@@ -224,7 +214,7 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 
 def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
     """The flags that limit an engine's cache, if neither the site nor `fit` determines them."""
-    if not group.engine or not group.model or not has_tokens(group.engine):
+    if not group.engine or not group.model or not tokens_key(group.engine):
         return
     fit, known = _fit(group, nodes), shape(group.model)
     is_misspelt = known is None and group.model.name is not None

@@ -15,6 +15,7 @@ from generator.diagnostics import (
     replacements,
 )
 from generator.engines import ENGINES
+from generator.engines.arguments import draft_flag
 from generator.engines.draft_settings import DraftSettings
 from generator.rules.flags.checking import CheckedFlags
 from generator.rules.flags.parser import Parser
@@ -161,7 +162,7 @@ def _setting(
         return _json_key(key, path, parser, traits.drafts_flag)
     if accepted := ENGINES[engine.name].draft_settings(engine.version, drafts.method):
         return _option(key, value, path, accepted)
-    name = setting_flag(engine.name, key)
+    name = draft_flag(engine.name, key)
     found = parser.catalog.find(name)
     if found is None:
         prefix = traits.drafts_prefix
@@ -174,12 +175,6 @@ def _setting(
     word = value if isinstance(value, bool | str | list | dict) else str(value)
     verdict = value_fault(name, word, found, parser, False)
     return Fault(verdict[1].message, path, verdict[1].help) if verdict else None
-
-
-def setting_flag(engine: str, key: str) -> str:
-    """The flag that a key of `config` stands for."""
-    plain, prefix = key.replace("_", "-"), ENGINE_TRAITS[engine].drafts_prefix
-    return plain if plain.startswith(prefix) else f"{prefix}{plain}"
 
 
 def _json_key(key: str, path: KeyPath, parser: Parser, flag: str) -> Fault | None:

@@ -35,7 +35,8 @@ def waived(
     renamed = [note for index, waiver in enumerate(waivers) for note in _renamed(waiver, index)]
     waivers = [replace(waiver, paths=tuple(map(_now, waiver.paths))) for waiver in waivers]
     warnings = [finding for finding in findings if finding.severity is not Severity.ERROR]
-    kept = [finding for finding in warnings if not any(_covers(w, finding) for w in waivers)]
+    places = [(waiver.rule, path) for waiver in waivers for path in waiver.paths]
+    kept = [finding for finding in warnings if not any(_matches(*at, finding) for at in places)]
     # An error made by the policy already says that a waiver does not help.
     candidates = [
         *warnings,
@@ -71,10 +72,6 @@ def waived(
 
 def _is_error(rule: Rule) -> bool:
     return rule.severity is Severity.ERROR
-
-
-def _covers(waiver: Waiver, finding: Finding) -> bool:
-    return any(_matches(waiver.rule, path, finding) for path in waiver.paths)
 
 
 def _matches(rule: str, path: str, finding: Finding) -> bool:

@@ -149,7 +149,7 @@ def _speculative(drafts: Speculative, release: str) -> Iterator[Words]:
         yield ("--spec-draft-model", drafts.source)
     if drafts.tokens:
         yield (_LENGTHS.get(kind, "--spec-draft-n-max"), str(drafts.tokens))
-    yield from arguments(draft_flags(NAME, release, "spec-", drafts))
+    yield from arguments(draft_flags(NAME, release, drafts))
 
 
 # The length in tokens of drafts that are taken from the text itself.

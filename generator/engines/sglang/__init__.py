@@ -178,7 +178,7 @@ def _speculative(drafts: Speculative, release: str) -> Iterator[Words]:
         yield from _tree(drafts)
     elif drafts.tokens:
         yield (f"--speculative-num-draft-tokens={drafts.tokens + 1}",)
-    yield from arguments(draft_flags(NAME, release, "speculative-", drafts))
+    yield from arguments(draft_flags(NAME, release, drafts))
 
 
 def _tree(drafts: Speculative) -> Iterator[Words]:

@@ -81,15 +81,11 @@ def check_flags(engine: DeclaredEngine) -> CheckedFlags | None:
 
 def agreed(by_catalog: Sequence[Iterable[Verdict]]) -> Iterator[Verdict]:
     """Verdicts of the first catalog that all others share; deprecated entries count as accepted."""
-    first, *others = ({_entry(verdict): verdict for verdict in verdicts} for verdicts in by_catalog)
+    first, *others = ({entry_of(v[1]): v for v in verdicts} for verdicts in by_catalog)
     for entry, verdict in first.items():
         rules = [other[entry][0] if entry in other else "" for other in others]
         if all(rules) and (verdict[0] == "SG642" or "SG642" not in rules):
             yield verdict
-
-
-def _entry(verdict: Verdict) -> KeyPath:
-    return entry_of(verdict[1])
 
 
 def entry_of(fault: Fault) -> KeyPath:
