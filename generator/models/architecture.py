@@ -14,6 +14,7 @@ Facts = Mapping[str, Any]
 GATED_DELTA, KIMI_DELTA, MAMBA = "gated_delta", "kimi_delta", "mamba"
 WIDE_STATE = 4
 _GATED_DELTA = ("linear_key_heads", "linear_key_dim", "linear_value_heads", "linear_value_dim")
+# In the order of `Compressed`.
 _COMPRESSED = (
     "sliding_window",
     "qk_rope_head_dim",
@@ -99,8 +100,8 @@ class Compressed:
     rest: int
     ones: int
     twos: int
-    window: int
     head: int
+    window: int
     rope: int
     index_head: int
     q_rank: int
@@ -430,9 +431,7 @@ def _compressed(head: int | None, facts: Facts) -> Compressed | None:
     entries = (counts.get(4, 0), counts.get(128, 0), *(facts.get(key, 0) for key in _SOURCES))
     if not head or not sizes or not any(entries):
         return None
-    fours, rest, ones, twos = entries
-    window, rope, index, queries, output, groups = sizes
-    return Compressed(fours, rest, ones, twos, window, head, rope, index, queries, output, groups)
+    return Compressed(*(*entries, head, *sizes))
 
 
 def _recurrent(facts: Facts) -> Recurrent | None:

@@ -120,11 +120,12 @@ def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Ite
     """Explicit stage sizes add up to the model's layers, with one number per stage."""
     known, count = shape(model), engine.parallel.pipeline
     layers = known.layers if known else None
+    each = f"{count} stage{'' if count == 1 else 's'}"
     for given in engine.environment.of(ENGINE_TRAITS[engine.name].stage_variable):
         stages = stages_of(given.value) or ()
         if len(stages) != count or (layers and sum(stages) != layers):
             yield to_remove(
-                f"{given.name} must give a number of layers for each of {_counted(count, 'stage')}"
+                f"{given.name} must give a number of layers for each of {each}"
                 + (f", {layers} in all" if layers else ""),
                 given.path,
                 "remove it: the engine splits layers evenly",
@@ -197,10 +198,6 @@ def _form(model: DeclaredModel) -> str:
     checkpoint = known_checkpoint(model)
     given = (model.architecture or {}).get("format", "")
     return checkpoint.format if checkpoint else str(given)
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 @rule("SG676", Severity.NOTE, unless="SG501 SG603", of_version=True)

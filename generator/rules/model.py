@@ -60,9 +60,9 @@ def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Itera
             "write the model's Hugging Face id as 'source', or 'name' in place of 'like'",
             at_key=True,
         )
-    for key in ("weight_gb", "format"):
-        if key == "weight_gb" and _lacks_size(model):
-            continue
+    known = catalogs.checkpoint(model.name) if model.name else None
+    is_sized = known is None or known.weight_gb is not None
+    for key in ("weight_gb", "format") if is_sized else ("format",):
         if getattr(model, key) and not model.like:
             yield Fault(
                 f"'{key}' is the size or format of a checkpoint that is 'like' another",
@@ -77,12 +77,6 @@ def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Itera
             "remove it: its share of the memory decides",
             at_key=True,
         )
-
-
-def _lacks_size(model: DeclaredModel) -> bool:
-    """Whether the catalog has the model but not its size."""
-    known = catalogs.checkpoint(model.name) if model.name else None
-    return known is not None and known.weight_gb is None
 
 
 @rule("SG502")

@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 NAME = "policy.yaml"
 MALFORMED, REQUIRED, LOST = "SG820", "SG821", "SG822"
 _KEYS = ("version", "rules", "require", "survives")
-_OFF = "off"
-_LEVELS: Mapping[str, Severity | None] = {
-    "error": Severity.ERROR,
-    "warning": Severity.WARNING,
-    "note": Severity.NOTE,
-    _OFF: None,
-}
+_LEVELS: Mapping[str, Severity | None] = {**{str(each): each for each in Severity}, "off": None}
 
 
 @record

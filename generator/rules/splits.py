@@ -13,12 +13,9 @@ Split = Mapping[str, int]
 
 def readings(count: int, sizes: Parallel, known: Shape | None) -> list[Split]:
     """Plausible sizes for this many nodes; if only one size is written, that one is meant."""
-    written = _written(sizes)
-    if len(written) == 1:
-        (name,) = written
-        same = {name: count}
-        if _is_legal(same, known):
-            return [same]
+    same = dict.fromkeys(_written(sizes), count)
+    if len(same) == 1 and _is_legal(same, known):
+        return [same]
     return list(_over_one_replica(count, known))
 
 

@@ -90,14 +90,8 @@ def _switch(name: str, value: Argument, path: KeyPath, found: ResolvedFlag) -> I
     """True or false only, and false only if the engine has a negation of the flag."""
     plain = found.flag.name
     if value is False and found.is_off:
-        yield (
-            "SG639",
-            Fault(
-                f"'{name}: false' is a double negative, and may mean on or off",
-                path,
-                f"write '{plain}: true'",
-            ),
-        )
+        message = f"'{name}: false' is a double negative, and may mean on or off"
+        yield "SG639", Fault(message, path, f"write '{plain}: true'")
     elif value is False and not found.flag.off:
         message = f"'{name}' has no negation: it is off unless it is given"
         yield "SG639", to_remove(message, path)

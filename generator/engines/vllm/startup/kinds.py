@@ -20,21 +20,19 @@ _NEVER: Release = (10**6,)
 class Kind:
     """The first releases in which a class has adapters, EAGLE-3, it over stages, and MTP layers."""
 
+    images: bool
     adapters: Release
     eagle3: Release
     stages: Release
     prediction: Release
-    images: bool
 
 
 @cache
 def kinds() -> Mapping[str, Kind]:
     """The known kinds by model_type."""
     return {
-        name: Kind(
-            _since(adapters), _since(eagle3), _since(stages), _since(drafts), images == "yes"
-        )
-        for name, adapters, eagle3, stages, drafts, images in rows("vllm-kinds")
+        name: Kind(images == "yes", *map(_since, releases))
+        for name, *releases, images in rows("vllm-kinds")
     }
 
 
