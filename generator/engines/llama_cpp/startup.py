@@ -23,10 +23,6 @@ def _split(start: Start) -> list[str]:
     return start.word("tensor-split").replace("/", ",").split(",") if given else []
 
 
-def _is_nothing(part: str) -> bool:
-    return re.fullmatch(r"0+(\.0*)?", part.strip()) is not None
-
-
 def _devices(start: Start, name: str) -> list[str]:
     given = start.value(name)
     return [str(item) for item in given] if isinstance(given, list) else start.word(name).split(",")
@@ -85,7 +81,9 @@ _ARGUMENTS = "common/arg.cpp"
 FACTS: rows.Facts = {
     "step": lambda start: start.count("ubatch-size", 512),
     "parts": lambda start: len(_split(start)),
-    "empty_split": lambda start: all(_is_nothing(part) for part in _split(start)),
+    "empty_split": lambda start: all(
+        re.fullmatch(r"0+(\.0*)?", part.strip()) for part in _split(start)
+    ),
     "first_device": lambda start: next(iter(_devices(start, "device")), ""),
 }
 
