@@ -270,15 +270,10 @@ def _fit(
     speeds = _speeds(found, wanted, model, engine, whole)
     most = min(rank.sequences(wanted.context) for rank in ranks)
     bound = max(known.max_context_yarn or known.max_context or 0, wanted.context)
-    return Fit(
+    return replace(
+        _unknown(model, engine, wanted.context, ()),
         state=state,
         tight=fits and any(map(_is_tight, memory)),
-        missing=(),
-        parallel=engine.parallel,
-        kv_cache_dtype=model.kv_cache_dtype or "auto",
-        context=wanted.context,
-        sequences=wanted.sequences,
-        needed=wanted.needed,
         nodes=memory,
         longest_context=_longest(ranks, wanted.sequences, bound),
         one_context=_longest(ranks, 1, bound),

@@ -358,14 +358,9 @@ class Part(Site):
         return self.nodes[0]
 
     @property
-    def workers(self) -> tuple[Member, ...]:
-        """All ranks above 0."""
-        return self.nodes[1:]
-
-    @property
     def start_order(self) -> tuple[Member, ...]:
         """Workers before the head, which then waits for them for the shortest time."""
-        return (*self.workers, self.head)
+        return (*self.nodes[1:], self.head)
 
     @property
     def image_is_built(self) -> bool:

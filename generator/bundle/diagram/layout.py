@@ -5,7 +5,7 @@ Nodes on a switch are to its left and right. Each is seen from the back, where t
 are frames around their nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import ceil
 
@@ -59,6 +59,12 @@ def layout(site: Site) -> Drawing:
 def lanes(cables: Sequence[Cable], column: dict[Port, int]) -> list[Cable]:
     """The cables of a row of nodes in the order of their lanes, the shortest first."""
     return sorted(cables, key=lambda cable: (_length(cable, column), cable.number))
+
+
+def widest_gap(left: int, right: int, crossing: Iterable[int]) -> tuple[int, int]:
+    """The widest part of a lane that no other cable crosses."""
+    stops = sorted({left, right, *(x for x in crossing if left < x < right)})
+    return max(pairwise(stops), key=lambda gap: gap[1] - gap[0])
 
 
 def cable_text(cable: Cable) -> str:
@@ -275,8 +281,7 @@ class _Rows(_Picture):
             self.lines.append(Line(whole, _color(cable.number), cable.number))
         if not begun:
             left, right = sorted((ends[0], there))
-            stops = sorted({left, right, *(x for x in deeper if left < x < right)})
-            start, end = max(pairwise(stops), key=lambda gap: gap[1] - gap[0])
+            start, end = widest_gap(left, right, deeper)
             self.label(cable, (start + end) // 2, y, end - start - 20)
 
 

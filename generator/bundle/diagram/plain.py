@@ -1,11 +1,10 @@
 """The cabling as plain text: nodes in a row with one lane per cable, or tables for a switch."""
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 from generator.bundle.diagram import gateway
 from generator.bundle.diagram.frames import levels, spans
-from generator.bundle.diagram.layout import lanes, role
+from generator.bundle.diagram.layout import lanes, role, widest_gap
 from generator.fabric.addressing import Cable, Port
 from generator.hardware import PORTS
 from generator.site import Node, Site
@@ -70,16 +69,9 @@ def _lanes(ordered: Sequence[Cable], column: dict[Port, int]) -> list[str]:
         lines.append(_line(below, {}))
         start, end = sorted(column[port] for port in cable.ports)
         lane = dict.fromkeys(range(start, end + 1), "-") | {start: "+", end: "+"}
-        lane |= dict(enumerate(f" {cable.number} ", _middle(start, end, below) - 1))
+        lane |= dict(enumerate(f" {cable.number} ", sum(widest_gap(start, end, below)) // 2 - 1))
         lines.append(_line(below - {start, end}, lane))
     return lines
-
-
-def _middle(start: int, end: int, below: Iterable[int]) -> int:
-    """The middle of the widest part of a lane that no other cable crosses."""
-    stops = sorted({start, end, *(x for x in below if start < x < end)})
-    a, b = max(pairwise(stops), key=lambda gap: gap[1] - gap[0])
-    return (a + b) // 2
 
 
 def _line(verticals: Iterable[int], lane: dict[int, str]) -> str:

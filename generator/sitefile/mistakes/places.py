@@ -114,7 +114,7 @@ def lost_head(faults: Faults) -> Found:
     for mapping, keys in _by_mapping(faults).items():
         for end in range(len(mapping), -1, -1):
             around = mapping[:end]
-            here = value_at(faults.data, around) if around else faults.data
+            here = value_at(faults.data, around)
             for head in keys_at(around) if isinstance(here, dict) else ():
                 if mapping == around and "list" in types_of(rules_at((*around, head))):
                     # The keys of a mapping are no entries of a list.
@@ -186,7 +186,7 @@ def _with_head(
     if entry and not entry.file:
         # All of the entry is one of the list, also what any entry may have.
         spans = {entry.line: (entry, keys[0])}
-    beside = next(iter(value_at(faults.data, around) if around else faults.data), "")
+    beside = next(iter(value_at(faults.data, around)), "")
     margin = faults.document.locate((*around, beside), at_key=True)
     if not spans or margin is None:
         return
@@ -221,7 +221,7 @@ def outdented(faults: Faults) -> Found:
     """Keys of an empty section, in the same column below it."""
     for fault in faults.of("nullable"):
         around, head = fault.path[:-1], str(fault.path[-1])
-        here = value_at(faults.data, around) if around else faults.data
+        here = value_at(faults.data, around)
         keys = list(here) if isinstance(here, dict) else []
         known = _entry_keys(fault.path)
         at = keys.index(head) + 1 if head in keys else len(keys)
@@ -280,7 +280,7 @@ def nested(faults: Faults) -> Found:
     for path in faults.strays:
         for end in range(len(path) - 2, -1, -1):
             there = (*path[:end], path[-1])
-            around = value_at(faults.data, there[:-1]) if end else faults.data
+            around = value_at(faults.data, there[:-1])
             if not isinstance(around, dict) or path[-1] not in keys_at(there[:-1]):
                 continue
             value = value_at(faults.data, path)

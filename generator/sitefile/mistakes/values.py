@@ -332,7 +332,7 @@ def reversed_pair(faults: Faults) -> Found:
     for fault in faults.of("unknown"):
         around, word = fault.path[:-1], str(fault.path[-1])
         key = fault.value
-        here = value_at(faults.data, around) if around else faults.data
+        here = value_at(faults.data, around)
         if not isinstance(key, str) or key not in keys_at(around) or key in here:
             continue
         if is_valid((*around, key), Plain(word)):
