@@ -368,7 +368,7 @@ def test_another_group_on_the_same_nodes() -> None:
     rest = SWITCH.index("services:")
     third = "  - name: chat-c\n    nodes: [spark7, spark8]\n    same_as: chat\n"
     change = reviewed(SWITCH, SWITCH[:small] + third + SWITCH[rest:])
-    assert change.downtime == "small is gone; nobody answers to gpt-oss-20b any more"
+    assert change.downtime == "small is replaced by chat-c; nobody answers to gpt-oss-20b any more"
     steps = [str(step) for step in change.order]
     assert "stop the engine of small, the head first: spark8, spark7" in steps
     started = steps.index("start the engine of chat-c, the head last: spark8, spark7")
@@ -478,19 +478,20 @@ CHANGES: Mapping[str, tuple[Groups, Groups, list[str], str]] = {
         PAIRS,
         PAIRS | {"c": ((5,), MODEL, "y")},
         ["stop c", "start c", "wait"],
-        f"c restarts; nobody answers to x any more; nobody answers to y in steps 2 to 5, {LIMIT}",
+        "c restarts; y is answered in place of x; "
+        f"nobody answers to x and y in steps 2 to 5, {LIMIT}",
     ),
     "a group takes the place of a replica": (
         PAIRS,
         {"c": PAIRS["c"], "a": PAIRS["a"], "d": ((3, 4), OTHER_MODEL, "y")},
         ["stop b", "start d", "wait"],
-        "b is gone; the API stays up",
+        "b is replaced by d; the API stays up",
     ),
     "what is gone goes on until its successor serves": (
         {name: PAIRS[name] for name in ("a", "c")},
         {"c": PAIRS["c"], "e": ((3, 4), MODEL, "chat")},
         ["start e", "wait", "stop a"],
-        "a is gone; the API stays up",
+        "a is replaced by e; the API stays up",
     ),
 }
 
@@ -504,7 +505,8 @@ def test_order_that_keeps_names_answering(name: str) -> None:
 
 def test_a_gateway_answers_while_a_replica_restarts() -> None:
     before, after, _, _ = CHANGES["another model behind one of two"]
-    gateway = '{"services": {"gateway": true, "proxy": true}, '
+    # Without a limit of its own for the first token, another model would restart the proxy too.
+    gateway = '{"services": {"gateway": {"first_token": 600}, "proxy": true}, '
     texts = [rack(groups).replace("{", gateway, 1) for groups in (before, after)]
     change = reviewed(*texts)
     assert change.downtime == "b restarts; one engine alone answers to chat meanwhile"

@@ -83,16 +83,7 @@ class Review:
 
 def _notices(found: Outcome) -> Iterator[str]:
     """The engines that stop, the names that are not answered, and those that one engine answers."""
-    kept = {group: new for group, new in found.stopped.items() if group and new is not None}
-    again = [
-        group if new in ("", group) or group in kept.values() else f"{group} (then {new})"
-        for group, new in kept.items()
-    ]
-    gone = [group for group in found.stopped if group and group not in kept]
-    if again:
-        yield f"{listed(again, 'and')} restart{'s' * (len(again) == 1)}"
-    if gone:
-        yield f"{listed(gone, 'and')} {'is' if len(gone) == 1 else 'are'} gone"
+    yield from _stopped(found)
     for group, other in found.switched.items():
         yield f"{other} runs in place of {group} once it is loaded"
     if lost := [name for name in found.lost if name not in found.renamed]:
@@ -112,6 +103,20 @@ def _notices(found: Outcome) -> Iterator[str]:
         yield f"one engine alone answers to {listed(alone, 'and')} meanwhile{where}"
     elif found.stopped and not down:
         yield "the API stays up"
+
+
+def _stopped(found: Outcome) -> Iterator[str]:
+    """The engines that run again, become others, or are gone."""
+    kept = {group: new for group, new in found.stopped.items() if group and new is not None}
+    again = [group for group, new in kept.items() if new in ("", group) or group in kept.values()]
+    gone = [group for group in found.stopped if group and group not in kept]
+    if again:
+        yield f"{listed(again, 'and')} restart{'s' * (len(again) == 1)}"
+    for group, new in kept.items():
+        if group not in again:
+            yield f"{group} is replaced by {new}"
+    if gone:
+        yield f"{listed(gone, 'and')} {'is' if len(gone) == 1 else 'are'} gone"
 
 
 def _while(outage: Outage) -> str:
