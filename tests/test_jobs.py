@@ -5,7 +5,7 @@ import platform
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -73,6 +73,12 @@ jobs:
     command: /opt/sparkgen/files/reduce.py
     files: [{source: files/reduce.py}, {path: /run/stand-in}]
     stops: true
+  - name: environment-reduce
+    launcher: mpi
+    venv: /opt/train
+    command: python /opt/sparkgen/files/reduce.py
+    files: [{source: files/reduce.py}]
+    stops: true
 """
 IMAGE = "ghcr.io/lab/train:1.0"
 # Ends when its node is told to, with that status.
@@ -87,7 +93,7 @@ sys.exit(int(open("/run/stand-in/end").read()))
 """
 REDUCE = """\
 #!/usr/bin/python3
-import ctypes, os, socket, time
+import ctypes, os, socket, sys, time
 mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
 world, integer, total = (
     ctypes.byref(ctypes.c_char.in_dll(mpi, f"ompi_mpi_{name}"))
@@ -96,14 +102,19 @@ world, integer, total = (
 one, ranks, rank = ctypes.c_int(1), ctypes.c_int(), ctypes.c_int()
 mpi.MPI_Init(None, None)
 mpi.MPI_Comm_rank(world, ctypes.byref(rank))
+print("joined", flush=True)
 while os.path.exists("/run/stand-in/hold"):
     time.sleep(0.05)
 mpi.MPI_Allreduce(ctypes.byref(one), ctypes.byref(ranks), 1, integer, total, world)
-print(f"{rank.value} of {ranks.value}, {os.environ['RANK']} on {socket.gethostname()}", flush=True)
+place = f"{os.environ['RANK']} on {socket.gethostname()}, {sys.prefix}"
+print(f"{rank.value} of {ranks.value}, {place}", flush=True)
 if os.path.exists("/run/stand-in/end"):
     os._exit(int(open("/run/stand-in/end").read()))
 mpi.MPI_Finalize()
 """
+# Each launcher, with a program of the node or its virtual environment, and with one of an image.
+TRAININGS = ("train", "contained-train")
+WORLDS = ("reduce", "environment-reduce", "contained-reduce", "batch", "contained-batch")
 ENGINE, JOB = "sparkgen-engine-chat", "sparkgen-job-"
 # A rank, and not what started it.
 PROGRAM = "python[0-9.]* (-u )?/opt/sparkgen/files/"
@@ -152,6 +163,17 @@ class Cluster:
             output, _ = process.communicate(timeout=PATIENCE)
             return process.returncode, output
 
+    def kill_rank(self, job: str, begun: Callable[[], bool]) -> tuple[int, str, float]:
+        """As run, with the worker's rank killed while the head's waits for it, and how soon."""
+        self.worker.set_file("hold")
+        with self.start(job) as process:
+            until(lambda: begun() or process.poll() is not None)
+            killed = time.monotonic()
+            self.worker.run("pkill", "-KILL", "-f", PROGRAM)
+            output, _ = process.communicate(timeout=PATIENCE)
+        self.worker.remove_file("hold")
+        return process.returncode, output, time.monotonic() - killed
+
     @property
     def machines(self) -> tuple[Machine, Machine]:
         return self.head, self.worker
@@ -172,6 +194,10 @@ class Cluster:
         """What a batch job of Slurm has printed."""
         words = ("-o", "cat", "--no-pager", "-t", f"{JOB}{job}")
         return self.head.run("journalctl", *words).stdout
+
+    def joined(self, job: str) -> int:
+        """How many ranks have ever joined the world of a job."""
+        return (self.printed(job)[0] + self.logged(job)).count("joined")
 
     def runs(self) -> bool:
         return all(machine.run("pgrep", "-f", PROGRAM).stdout for machine in self.machines)
@@ -238,6 +264,7 @@ def _equip(tree: Path, torchrun: str) -> None:
     """A virtual environment for the job, another one whose engine only waits, and sudo."""
     programs = {
         "opt/train/bin/torchrun": torchrun,
+        "opt/train/pyvenv.cfg": "home = /usr/bin\n",
         # The worker watches the port at which ranks meet.
         "opt/serve/bin/vllm": "#!/bin/sh\nexec python3 -m http.server 29501\n",
         "usr/bin/sudo": '#!/bin/sh\nif [ "$1" = -S ]; then shift 3; else shift; fi\nexec "$@"\n',
@@ -246,10 +273,11 @@ def _equip(tree: Path, torchrun: str) -> None:
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         (tree / path).write_text(text)
         (tree / path).chmod(0o755)
+    (tree / "opt/train/bin/python").symlink_to("/usr/bin/python3")
     allowed = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
     for unit, text in (
         (ENGINE, KEEP_CACHES),
-        *((f"{JOB}{job}", f"Environment={allowed}\n") for job in ("reduce", "contained-reduce")),
+        *((f"{JOB}{job}", f"Environment={allowed}\n") for job in WORLDS[:3]),
     ):
         drop_in = tree / f"opt/units/{unit}.service.d/test.conf"
         drop_in.parent.mkdir()
@@ -260,11 +288,6 @@ def _equip(tree: Path, torchrun: str) -> None:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with running(tmp_path_factory.mktemp("jobs"), TORCHRUN.read_text(), RANK) as started:
         yield started
-
-
-# Each launcher, with a program of the node or its virtual environment, and with one of an image.
-TRAININGS = ("train", "contained-train")
-WORLDS = ("reduce", "contained-reduce", "batch", "contained-batch")
 
 
 @pytest.mark.long
@@ -284,16 +307,19 @@ def test_job_between_two_servings(job: str, cluster: Cluster) -> None:
     cluster.is_clear()
 
 
-@pytest.mark.parametrize("job", TRAININGS)
+@pytest.mark.parametrize("job", [*TRAININGS, "environment-reduce", "batch"])
 def test_dead_rank_ends_all(job: str, cluster: Cluster) -> None:
-    with cluster.start(job) as process:
-        until(lambda: cluster.runs() or process.poll())
-        killed = time.monotonic()
-        cluster.worker.run("pkill", "-KILL", "-f", PROGRAM)
-        output, _ = process.communicate(timeout=PATIENCE)
-    print(f"seen after {time.monotonic() - killed:.1f} s")
-    assert process.returncode == 1, output
-    assert "== the rank on spark2 has ended with exit-code 1; journalctl -u" in output
+    expected = cluster.joined(job) + 2
+    begun = cluster.runs if job in TRAININGS else lambda: cluster.joined(job) == expected
+    status, output, seconds = cluster.kill_rank(job, begun)
+    print(f"seen after {seconds:.1f} s")
+    if job in TRAININGS:
+        assert status == 1, output
+        assert "== the rank on spark2 has ended with exit-code 1; journalctl -u" in output
+    else:
+        # What started both says how the other one ended.
+        assert status == 137, output
+        assert "== the rank on spark1 has ended with exit-code 137; journalctl -u" in output
     cluster.is_clear()
 
 
@@ -335,8 +361,9 @@ def test_world(job: str, cluster: Cluster) -> None:
     status, output = cluster.run(job)
     assert (status, output) == (0, f"== {job} has ended well\n"), output
     printed = cluster.printed(job)[0] + cluster.logged(job)
+    prefix = "/opt/train" if job == "environment-reduce" else "/usr"
     for rank in range(2):
-        assert f"{rank} of 2, {rank} on spark{rank + 1}" in printed
+        assert f"{rank} of 2, {rank} on spark{rank + 1}, {prefix}" in printed
     cluster.is_clear()
 
 

@@ -1,17 +1,18 @@
-"""A training on two nodes with PyTorch's own torchrun and gloo: `pytest -n0 -m cluster`, by hand.
+"""How soon a dead rank ends a job, with PyTorch's own torchrun and gloo, Open MPI and Slurm.
+
+By hand: `pytest -n0 -m cluster`.
 
 `SPARKGEN_TORCH` names a virtual environment with PyTorch, such as one with torch 2.13.0.
 """
 
 import os
+import re
 import subprocess
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from cluster.results import record
-from test_jobs import PROGRAM, Cluster, running
-from waiting import PATIENCE, until
+from test_jobs import Cluster, running
 
 pytestmark = pytest.mark.cluster
 
@@ -60,25 +61,35 @@ def trains(cluster: Cluster) -> bool:
     return all("True True True" in text for text in cluster.printed("train"))
 
 
-def test_training(cluster: Cluster) -> None:
-    with cluster.start("train") as process:
-        until(lambda: trains(cluster))
-        killed = time.monotonic()
-        cluster.worker.run("pkill", "-KILL", "-f", PROGRAM)
-        output, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1
-    assert "== the rank on spark2 has ended with exit-code 1" in output
-    seconds = time.monotonic() - killed
-    version = subprocess.run(
-        [f"{TORCH}/bin/python", "-c", "import torch; print(torch.__version__)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.partition("+")[0]
-    record(
-        f"torchrun {version.strip()}",
-        "rank 1 of 2 is killed",
-        "start.sh has ended the job",
-        seconds,
-    )
+def release(*command: str) -> str:
+    """The version that a program prints of itself or of PyTorch."""
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = re.search(r"\d+\.\d+\.\d+", done.stdout)
+    assert found, done.stdout
+    return found[0]
+
+
+def killed(cluster: Cluster, job: str, begun: Callable[[], bool], started_by: str) -> str:
+    """What start.sh prints after a rank has been killed; how soon it ends is recorded."""
+    status, output, seconds = cluster.kill_rank(job, begun)
+    assert status, output
+    record(started_by, "rank 1 of 2 is killed", "start.sh has ended the job", seconds)
     cluster.is_clear()
+    return output
+
+
+def test_training(cluster: Cluster) -> None:
+    torch = release(f"{TORCH}/bin/python", "-c", "import torch; print(torch.__version__)")
+    output = killed(cluster, "train", lambda: trains(cluster), f"torchrun {torch}")
+    assert "== the rank on spark2 has ended with exit-code 1" in output
+
+
+@pytest.mark.parametrize(
+    ("job", "launcher", "program"),
+    [("environment-reduce", "mpirun", "mpirun"), ("batch", "srun", "slurmd")],
+)
+def test_dead_rank(job: str, launcher: str, program: str, cluster: Cluster) -> None:
+    expected = cluster.joined(job) + 2
+    started_by = f"{launcher} {release(program, '-V')}"
+    output = killed(cluster, job, lambda: cluster.joined(job) == expected, started_by)
+    assert "== the rank on spark1 has ended with exit-code 137" in output

@@ -293,7 +293,7 @@ RANK_OF_A_JOB = """\
 #!/bin/bash
 echo "$RANK of $WORLD_SIZE, $MASTER_ADDR:$MASTER_PORT" "$@" >"/run/rank.$(hostname)"
 echo "from $(hostname)"
-if [[ -e /run/fails.$(hostname) ]]; then exit 5; fi
+if [[ -e /run/fails.$(hostname) ]]; then . "/run/fails.$(hostname)"; fi
 [[ ! -e /run/fails.spark1 ]] || sleep 60
 """
 
@@ -325,6 +325,7 @@ def test_job_beside_an_engine(pair: SlurmCluster) -> None:
 
 
 def test_job_with_a_rank_that_fails(pair: SlurmCluster) -> None:
-    (pair.work / "fails.spark1").touch()
-    assert submit_job(pair) == 5
-    assert_idle(pair)
+    for fault, status in (("exit 5", 5), ("kill -KILL $$", 137), ("kill -SEGV $$", 139)):
+        (pair.work / "fails.spark1").write_text(fault)
+        assert submit_job(pair) == status, fault
+        assert_idle(pair)
