@@ -8,6 +8,7 @@ By hand: `pytest -n0 -m cluster`.
 import os
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -16,6 +17,7 @@ from test_jobs import Cluster, running
 
 pytestmark = pytest.mark.cluster
 
+LONG = 45
 TORCH = os.environ.get("SPARKGEN_TORCH", "")
 # Trains a tiny model on data of its own, with the gradients of both; then goes on until it is told.
 TRAINING = """\
@@ -69,11 +71,13 @@ def release(*command: str) -> str:
     return found[0]
 
 
-def killed(cluster: Cluster, job: str, begun: Callable[[], bool], started_by: str) -> str:
+def killed(
+    cluster: Cluster, job: str, begun: Callable[[], bool], started_by: str, after: str = ""
+) -> str:
     """What start.sh prints after a rank has been killed; how soon it ends is recorded."""
     status, output, seconds = cluster.kill_rank(job, begun)
     assert status, output
-    record(started_by, "rank 1 of 2 is killed", "start.sh has ended the job", seconds)
+    record(started_by, f"rank 1 of 2 is killed{after}", "start.sh has ended the job", seconds)
     cluster.is_clear()
     return output
 
@@ -90,6 +94,13 @@ def test_training(cluster: Cluster) -> None:
 )
 def test_dead_rank(job: str, launcher: str, program: str, cluster: Cluster) -> None:
     expected = cluster.joined(job) + 2
+
+    def joined_long_ago() -> bool:
+        """As in a training: sbatch asks more and more rarely whether its job has ended."""
+        joined = cluster.joined(job) == expected
+        time.sleep(LONG if joined else 0)
+        return joined
+
     started_by = f"{launcher} {release(program, '-V')}"
-    output = killed(cluster, job, lambda: cluster.joined(job) == expected, started_by)
+    output = killed(cluster, job, joined_long_ago, started_by, f" after {LONG} s")
     assert "== the rank on spark1 has ended with exit-code 137" in output
