@@ -19,7 +19,7 @@ SITES = sorted([*ROOT.glob("sites/**/*.yaml"), *ROOT.glob("tests/golden/*/site.y
 def read(site: Site) -> Desired:
     """What the bundle of a site makes of its cluster."""
     cables = ((str(cable.number), (str(cable.a), str(cable.b))) for cable in site.cables)
-    return desired(render(site, ""), [node.name for node in site.nodes], cables)
+    return desired(render(site, ""), [node.name for node in site.nodes], cables, {})
 
 
 @pytest.mark.parametrize("path", SITES, ids=lambda path: f"{path.parent.name}-{path.stem}")

@@ -14,10 +14,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from plans import Built, Plan, built, delays, faults, golden, planned, random_plans, swaps
+from plans import (
+    Built,
+    Plan,
+    address,
+    addresses,
+    built,
+    delays,
+    faults,
+    golden,
+    login,
+    node_name,
+    planned,
+    random_plans,
+    swaps,
+)
 from racks import ring_text, site_text
 from random_sites import random_site
 from releases import bundles
+from ruamel.yaml import YAML
 
 from generator.bundle.committed import bundle_of
 from generator.bundle.tree import Tree
@@ -80,6 +95,117 @@ def called(data: dict[str, Any], new: Mapping[str, str]) -> dict[str, Any]:
             if each.get("same_as") in new:
                 each["same_as"] = new[each["same_as"]]
     return data
+
+
+def test_what_nodes_are_called_makes_no_difference() -> None:
+    """An engine has the same head and address, whatever the files before call its nodes."""
+    rng = random.Random(3000)
+    for _ in range(SOME):
+        data = random_site(rng)
+        renamed = copy.deepcopy(data)
+        for _ in range(rng.randint(1, 3)):
+            node_name(renamed, rng)
+        before, after = built(json.dumps(data)), built(json.dumps(renamed))
+        assert before
+        assert after
+        change = planned(before, after).change
+        ranks = [[(e.group, e.nodes) for e in d.engines] for d in (change.before, change.after)]
+        assert ranks[0] == ranks[1], data
+        assert change.before.doors == change.after.doors, data
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_keys_of_mpi_are_made_once_all_nodes_are_reached(seed: int) -> None:
+    """The commands that make them go to the addresses and logins that the nodes will have."""
+    rng = random.Random(4000 + seed)
+    path = ROOT / "tests" / "golden" / "trtllm-mpi-direct" / "site.yaml"
+    data = YAML(typ="safe").load(path)
+    made = 0
+    for edit in (address, addresses, login):
+        edited = copy.deepcopy(data)
+        edit(edited, rng)
+        before, after = built(json.dumps(data)), built(json.dumps(edited))
+        assert before
+        assert after
+        found = planned(before, after)
+        for moment in found.moments:
+            if moment.action.title.startswith("make the keys"):
+                made += 1
+                for name, folder in found.change.after.folders.items():
+                    node = moment.before.nodes[name]
+                    assert (node.address, node.user) == (folder.address, folder.user), edited
+    assert made, "no keys were made"
+
+
+def test_logins_of_the_head_are_set_up_once_all_nodes_are_reached() -> None:
+    """The script goes to every node by its new address."""
+    rng = random.Random(6000)
+    seen = 0
+    for _ in range(SOME):
+        data = random_site(rng)
+        data["services"]["ssh"] = True
+        edited = copy.deepcopy(data)
+        rng.choice((address, addresses, login))(edited, rng)
+        before, after = built(json.dumps(data)), built(json.dumps(edited))
+        if not before or not after:
+            continue
+        found = planned(before, after)
+        for moment in found.moments:
+            if moment.action.title.endswith("ssh-keys.sh"):
+                seen += 1
+                for name, folder in found.change.after.folders.items():
+                    node = moment.before.nodes[name]
+                    assert (node.address, node.user) == (folder.address, folder.user), edited
+    assert seen, "nobody had to set up logins"
+
+
+def test_a_page_is_sent_on_only_where_a_proxy_listens() -> None:
+    """Encryption begins on another node, or on the same one."""
+    path = ROOT / "tests" / "golden" / "groups-encrypted" / "site.yaml"
+    data = YAML(typ="safe").load(path)
+    plain = copy.deepcopy({key: value for key, value in data.items() if key != "access"})
+    for node, is_sent_on in (("spark1", True), ("spark2", False)):
+        data["services"]["gateway"] = {"node": node}
+        before, after = built(json.dumps(plain)), built(json.dumps(data))
+        assert before
+        assert after
+        clients = review(after.site, after.tree, before.before).clients
+        said = [line for line in clients if "http://10.0.0.11:3000" in line]
+        assert said
+        assert [" are sent on to " in line for line in said] == [is_sent_on] * len(said)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_cables_are_where_the_words_put_them(seed: int) -> None:
+    """Whoever has numbered the cables as before, and follows the steps, gets the new cabling."""
+    rng = random.Random(5000 + seed)
+    texts = []
+    for _ in range(2):
+        names = [f"spark{number}" for number in range(1, 6)]
+        rng.shuffle(names)
+        pairs = zip(names, [*names[1:], names[0]], strict=True)
+        cabling = [{"endpoints": [f"{one}:p0", f"{other}:p1"]} for one, other in pairs]
+        nodes = [
+            {"name": name, "management": {"address": f"10.0.0.1{name[-1]}/24"}} for name in names
+        ]
+        site = {"version": 1, "name": "ring", "nodes": nodes, "cabling": cabling}
+        texts.append(json.dumps(site | {"topology": {"kind": "ring"}}))
+    before, after = map(built, texts)
+    assert before
+    assert after
+    found = planned(before, after)
+    ends = {f"cable {cable.number}": {*cable.ends} for cable in found.change.before.cables}
+    fresh: dict[str, set[str]] = {}
+    for step in found.outcome.steps:
+        if unplug := re.fullmatch(r"unplug (cable \d+) from (.+)", step.text):
+            ends[unplug[1]] -= {*unplug[2].split(" and ")}
+        elif plug := re.fullmatch(r"plug (cable \d+)(?: \((.+) until now\))? into (.+)", step.text):
+            into = {*plug[3].split(" and ")}
+            fresh[plug[1]] = into | (ends[plug[2] or plug[1]] if len(into) == 1 else set())
+    for cable in found.change.after.cables:
+        where = fresh.get(f"cable {cable.number}")
+        assert where in (None, {*cable.ends}), [step.text for step in found.outcome.steps]
+    assert fresh or texts[0] == texts[1]
 
 
 def test_from_one_golden_site_to_another() -> None:

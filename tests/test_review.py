@@ -213,17 +213,18 @@ def test_no_cable_is_plugged_into_a_port_that_is_taken(
     taken = {end for cable in before for end in cable.ends}
     off: set[str] = set()
     for moment in moments:
-        words, nodes = moment.action.title.split(), {moment.action.node}
-        if words[0] == "unplug":
-            assert {*words[4::2]} <= taken
-            taken -= {*words[4::2]}
-        elif words[0] == "plug":
-            assert taken.isdisjoint(words[4::2])
-            assert {end.partition(":")[0] for end in words[4::2]} <= off
-            taken |= {*words[4::2]}
-        elif words[0] == "shut":
+        words, nodes = moment.action.title, {moment.action.node}
+        ports = {*re.findall(r"spark\d:p\d", words)}
+        if words.startswith("unplug"):
+            assert ports <= taken
+            taken -= ports
+        elif words.startswith("plug"):
+            assert taken.isdisjoint(ports)
+            assert {end.partition(":")[0] for end in ports} <= off
+            taken |= ports
+        elif words.startswith("shut"):
             off |= nodes
-        elif words[0] == "start":
+        elif words.startswith("start"):
             off -= nodes
     assert taken == {end for cable in after for end in cable.ends}
     assert not off

@@ -103,9 +103,7 @@ def make_login(node: str, user: str) -> Action:
 
 def let_in(node: str, address: str) -> Action:
     """Leave SSH open to the network that a node is about to be reached from."""
-    title = (
-        "let logins in from the new network: sudo ufw allow from NETWORK to any port 22 proto tcp"
-    )
+    title = "let in logins from there: sudo ufw allow from NETWORK to any port 22 proto tcp"
     is_shut, mark = must.lets_logins_in(node, address), must.LETS_IN.format(node)
     then, needs = lambda now: _marked(now, mark), (must.is_on(node),)
     return Action((1,), title, node, needs, then, is_needless=lambda now: not is_shut(now))
@@ -300,7 +298,7 @@ def unplug(
 def plug(cable: Cable, ends: Sequence[str], was: Cable | None, *, is_early: bool) -> Action:
     """Put a cable into these ports; early if nothing that runs is at either end.
 
-    If it was elsewhere, it is taken out of there first.
+    If it was elsewhere, it is taken out of there first. Without a label, it is called what it was.
     """
 
     def then(now: Cluster) -> Cluster:
@@ -313,7 +311,8 @@ def plug(cable: Cable, ends: Sequence[str], was: Cable | None, *, is_early: bool
     off = (must.is_off(node) for node in cable.nodes)
     out = [must.is_out(was, end) for end in was.ends if end not in cable.ends] if was else []
     needs = (*(must.is_empty(end) for end in ends), *off, *out)
-    title = f"plug {cable} into {' and '.join(ends)}"
+    called = f" ({was} until now)" if was and not (was.label or was.number == cable.number) else ""
+    title = f"plug {cable}{called} into {' and '.join(ends)}"
     return Action((0 if is_early else 13,), title, "", needs, then)
 
 

@@ -151,10 +151,11 @@ def pages(
     before: Mapping[str, str], after: Mapping[str, str], doors: Sequence[Door]
 ) -> Iterator[str]:
     """The same for pages, each with its title."""
-    sends_on = any(door.clear for door in doors)
+    sent_on = {urlsplit(door.clear).hostname for door in doors if door.clear}
     for title, url in before.items():
         new = after.get(title, "")
-        if sends_on and new.startswith("https:") and url.startswith("http:"):
+        old, port = urlsplit(url), urlsplit(new).port
+        if old.scheme == "http" and old.hostname in sent_on and old.port == port:
             yield f"requests to {url}, where {title} was, are sent on to {new}"
         elif new != url:
             now = f": it is at {after[title]}" if title in after else ""

@@ -1,6 +1,6 @@
 """What must hold before something is done to a cluster; each condition says what does not."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Concatenate, ParamSpec
 
 from generator.operation.firewall import lets_in
@@ -57,6 +57,13 @@ def accepts(now: Cluster, name: str, folder: Folder, renames: bool) -> str:
         return f"{name} is not at {folder.address} yet"
     is_named = renames or node.name == folder.node
     return "" if is_named else f"the host of {folder.node} is called {node.name}"
+
+
+@condition
+def are_reached(now: Cluster, folders: Collection[Folder]) -> str:
+    """These nodes are on, and reached at the address and by the login in their folders."""
+    said = (is_on(f.node)(now) or accepts(f.node, f, renames=True)(now) for f in folders)
+    return next(filter(None, said), "")
 
 
 @condition
@@ -120,9 +127,9 @@ LETS_IN = "logins on {}"
 @condition
 def lets_logins_in(now: Cluster, name: str, address: str) -> str:
     """A node's firewall leaves SSH open to the network of an address, or was told to."""
-    is_open = lets_in(now.nodes[name].running, "22", address)
-    is_open = is_open or LETS_IN.format(name) in now.prepared
-    return "" if is_open else f"the firewall of {name} keeps logins from the network of {address}"
+    if lets_in(now.nodes[name].running, "22", address) or LETS_IN.format(name) in now.prepared:
+        return ""
+    return f"the firewall of {name} keeps logins from the network of {address}"
 
 
 @condition

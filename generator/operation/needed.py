@@ -10,6 +10,7 @@ from generator.operation import actions as do
 from generator.operation.actions import LATER, Action
 from generator.operation.conditions import (
     Condition,
+    are_reached,
     are_running,
     has_bundle,
     has_links,
@@ -20,6 +21,7 @@ from generator.operation.conditions import (
 from generator.operation.meaning import same
 from generator.operation.reading import ELSEWHERE
 from generator.operation.state import (
+    LOGINS,
     PROXY,
     RELIED_ON,
     WEB_UI,
@@ -173,12 +175,10 @@ class Change:
         new = self.after.by_group.get(engine.group)
         if new is None or new.nodes != engine.nodes or {*engine.nodes} & self.disturbed:
             return True
-        folders = self.before.folders
+        before, after = self.before.folders, self.after.folders
         return any(
-            not folders[name]
-            .programs[engine.unit]
-            .is_like(self.after.folders[name].programs[engine.unit])
-            or not has_links(self.now.nodes[name], self.after.folders[name])
+            not before[name].programs[engine.unit].is_like(after[name].programs[engine.unit])
+            or not has_links(self.now.nodes[name], after[name])
             for name in engine.nodes
         )
 
@@ -304,8 +304,11 @@ def _brought(change: Change) -> Iterator[Action]:
 def _left_alone(change: Change, name: str, need: Need) -> Iterator[Condition]:
     """That what is copied from another node is still there, and nothing writes into it any more.
 
-    A node whose address is taken before has no keys to give.
+    A node whose address is taken before has no keys to give. For keys of MPI, all are reached.
     """
+    if need.kind == "key":
+        folders = change.after.folders.values()
+        yield are_reached([f for f in folders if need.place in {n.place for n in f.needs}])
     others = {node: f for node, f in change.before.folders.items() if node != name}
     is_late = change.after.folders[name].address in {f.address for f in others.values()}
     for node, folder in others.items() if need.kind == "kept" else ():
@@ -449,6 +452,7 @@ def _services(change: Change) -> Iterator[Action]:
                 waits = unit == last and first in new and first in old
                 place = order.index(unit) if unit in order else len(order)
                 before = are_running({name: new[first]} if waits else {})
+                before = are_reached([*change.after.folders.values()]) if unit == LOGINS else before
                 action = do.run(name, program, title, place, before)
                 yield _later(action, 1, is_late=not _is_urgent(program))
         for unit, program in old.items():

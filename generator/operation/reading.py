@@ -11,6 +11,7 @@ from generator.bundle.tree import File, Tree
 from generator.operation.meaning import UNKNOWN
 from generator.operation.state import (
     CLIENT_KEY,
+    LOGINS,
     PROXY,
     Cable,
     Desired,
@@ -50,16 +51,17 @@ _COMMANDS = ("compose.yaml", "engine.sh", "container.sh", "serve.sbatch")
 _NAMES = ("--served-model-name", "--served_model_name", "--alias")
 
 
-def desired(tree: Tree, nodes: Sequence[str], cables: Iterable[Cable]) -> Desired:
-    """What a bundle makes of its nodes, which are in the order of ranks, and of its cables."""
+def desired(
+    tree: Tree, nodes: Sequence[str], cables: Iterable[Cable], renamed: Mapping[str, str]
+) -> Desired:
+    """What a bundle makes of cables and nodes, in the order of ranks, some `renamed` since then."""
     files: dict[str, dict[str, File]] = {name: {} for name in nodes}
     for path, file in tree.items():
         node, _, rest = path.partition("/")
         if node in files:
             files[node][rest] = file
     known = {name: _text_facts(own, _FACTS) for name, own in files.items()}
-    groups = {name: _groups(own, known[name]) for name, own in files.items()}
-    engines = tuple(_engines(files, known, groups))
+    engines = tuple(_engines(files, known, renamed))
     return Desired(
         {name: _folder(name, own, known[name]) for name, own in files.items()},
         tuple(cables),
@@ -133,7 +135,7 @@ def programs(files: Files) -> dict[str, Program]:
     found += [_service(unit, own, files, known) for unit, own in units.items()]
     if _SSH_KEYS in files:
         members = {"members": "\n".join(_text_facts(files, _NODES).get("MEMBER", ()))}
-        found.append(Program("ssh-keys", members, activation=_LOGINS))
+        found.append(Program(LOGINS, members, activation=_LOGINS))
     return {program.unit: program for program in found}
 
 
@@ -280,19 +282,22 @@ def _service(unit: str, own: Files, files: Files, known: Facts) -> Program:
 
 
 def _engines(
-    files: Mapping[str, Files], known: Mapping[str, Facts], groups: Mapping[str, Sequence[str]]
+    files: Mapping[str, Files], known: Mapping[str, Facts], renamed: Mapping[str, str]
 ) -> Iterator[Engine]:
     members: dict[str, list[str]] = {}
-    for node, own in groups.items():
-        for group in own:
+    for node, own in files.items():
+        for group in _groups(own, known[node]):
             members.setdefault(group, []).append(node)
     for group, nodes in members.items():
-        ranks = tuple(_ranks(_facts_of(files[nodes[0]], known[nodes[0]], group), nodes))
+        listed = _facts_of(files[nodes[0]], known[nodes[0]], group).get("RANKS", ())
+        first = (renamed.get(name, name) for name in listed)
+        ranks = tuple(dict.fromkeys([*(name for name in first if name in nodes), *nodes]))
         head = files[ranks[0]]
         mine = _facts_of(head, known[ranks[0]], group)
         all_turns = (tuple(words.split()) for words in known[ranks[0]].get("ALTERNATIVES", ()))
         turns = next((names for names in all_turns if group in names), ())
         names, listen = _command(head, group)
+        url, address = _first(mine, "HEALTH_URL"), _first(known[ranks[0]], "MANAGEMENT")
         container = _text_facts(head, places.place("etc/sparkgen/container.env", group))
         model = next(iter(_first(mine, "MODEL").split()[1:]), "")
         served = _first(container, "SERVED_NAME") or model.rpartition("/")[2].lower()
@@ -301,7 +306,7 @@ def _engines(
             places.unit(group),
             ranks,
             names or (served,),
-            _url(_first(mine, "HEALTH_URL"), listen, _first(known[ranks[0]], "MANAGEMENT")),
+            url.replace("127.0.0.1", address) if listen == "0.0.0.0" and address else url,
             model,
             _first(container, "API_KEY"),
             turns,
@@ -312,13 +317,6 @@ def _engines(
             if "JOB" in mine
             else (),
         )
-
-
-def _ranks(mine: Facts, nodes: Sequence[str]) -> Iterator[str]:
-    """The nodes of an engine, the head first."""
-    listed = [name for name in mine.get("RANKS", ()) if name in nodes]
-    yield from listed
-    yield from (name for name in nodes if name not in listed)
 
 
 def _command(files: Files, group: str) -> tuple[tuple[str, ...], str]:
@@ -346,11 +344,6 @@ def _words(text: str) -> Iterator[str]:
             yield json.loads(line[2:]).replace("$$", "$")
         elif line.startswith("--"):
             yield from shlex.split(line.removesuffix(" \\"))
-
-
-def _url(own: str, listen: str, management: str) -> str:
-    """Where an engine's API answers other machines, given its URL for the node itself."""
-    return own.replace("127.0.0.1", management) if listen == "0.0.0.0" and management else own
 
 
 def _doors(

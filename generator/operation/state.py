@@ -242,7 +242,7 @@ class Cluster:
         return {engine.endpoint: engine for engine in self.serving.values()}
 
 
-PROXY, WEB_UI = "sparkgen-proxy", "sparkgen-web-ui"
+PROXY, WEB_UI, LOGINS = "sparkgen-proxy", "sparkgen-web-ui", "ssh-keys"
 CLIENT_KEY = "a key of the proxy"
 # What an engine relies on beside itself: who reaches it, its paths, and its files.
-RELIED_ON = ("firewall", "sparkgen-kv-cache", "sparkgen-qos", "sparkgen-routes", "ssh-keys")
+RELIED_ON = ("firewall", "sparkgen-kv-cache", "sparkgen-qos", "sparkgen-routes")

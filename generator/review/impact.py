@@ -171,14 +171,14 @@ def change_of(site: Site, after: Tree, before: Before) -> Change:
     hosts = {new_name: name for name, new_name in names.items()}
     by_node, _ = _by_node(changes(tree, after), [*new, *members])
     cables = _renamed_cables(_cables_of(before), names)
-    old = desired(_as_now(tree, after), members, cables)
+    old = desired(_as_now(tree, after), members, cables, names)
     if not all(folder.user for folder in old.folders.values()):
         known = _under_new_names(before.rebuilt, names) if before.rebuilt else after
-        own = desired(known, members if before.rebuilt else new, cables)
+        own = desired(known, members if before.rebuilt else new, cables, names)
         old = completed(old, own, is_same=before.rebuilt is not None)
     return Change(
         old,
-        desired(after, new, _site_cables(site)),
+        desired(after, new, _site_cables(site), {}),
         hosts,
         {name for name in new if by_node[name] or name in hosts},
         tuple(_preparations(site, before, tree)),
@@ -203,7 +203,7 @@ def review(site: Site, after: Tree, before: Before) -> Review:
 def removal(before: Before) -> Review:
     """Review what it means for a site to be removed."""
     tree, nothing = before.bundle.tree, Desired({}, (), (), ())
-    old = desired(tree, before.bundle.nodes, ())
+    old = desired(tree, before.bundle.nodes, (), {})
     change = Change(old, nothing, {}, (), (), lambda name, need: False)
     return _review(before.name, before, change, tree, {})
 
@@ -312,19 +312,12 @@ def _pages(tree: Tree) -> dict[str, str]:
     known = facts(file.text) if file else {}
     fields = (line.split(maxsplit=3) for line in known.get("FORWARD", ()))
     encrypted = known.get("ENCRYPTED", ())
-    own = {
-        each[3]: f"http{'s' if each[2] in encrypted else ''}://{each[2]}"
-        for each in fields
-        if len(each) == 4
-    }
+    shown = (each for each in fields if len(each) == 4 and each[3][:3] not in ("API", "DGX"))
+    own = {each[3]: f"http{'s' * (each[2] in encrypted)}://{each[2]}" for each in shown}
     files = (file for path, file in tree.items() if path.endswith("/opt/sparkgen/web-ui.yaml"))
     if found := next(filter(None, (_PAGE.search(file.text) for file in files)), None):
         own["web UI"] = found[1]
-    return {
-        title: url
-        for title, url in own.items()
-        if not title.startswith(("API", "DGX")) and "//127." not in url
-    }
+    return {title: url for title, url in own.items() if "//127." not in url}
 
 
 def _preparations(site: Site, before: Before, tree: Tree) -> Sequence[str]:
