@@ -285,9 +285,9 @@ def test_added_and_removed_service(site: Path, tmp_path: Path, sparkgen: Command
         f"{CONFIRMED}: spark2 spark1",
         "/opt/sparkgen/firewall.sh, then firewall.sh --confirm in a new session within 120 s: "
         "spark2 spark1",
-        "/opt/sparkgen/ssh-keys.sh: spark1",
         "systemctl start sparkgen-guard: spark2 spark1",
         "systemctl restart fail2ban: spark2 spark1",
+        "/opt/sparkgen/ssh-keys.sh: spark1",
     ]
     sparkgen("build", site, cwd=tmp_path)
     commit(tmp_path)
