@@ -13,6 +13,7 @@ from test_foreign_inputs import adopted, check
 
 from generator.adoption import Adoption
 from generator.adoption.found import End, Ended
+from generator.capture import CaptureError
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import Flag
 
@@ -195,7 +196,8 @@ def test_drawn_engine_gets_the_same_arguments(case: tuple[str, str, list[tuple[s
     for one in result.ended:
         if one.end is End.SITE and one.path[:2] == ("engine", "args"):
             # Where a flag is on or off, llama.cpp takes more words than these two.
-            words = {"enabled": "on", "1": "on", "disabled": "off", "0": "off"}
+            on, off = ("enabled", "1", "true"), ("disabled", "0", "false")
+            words = dict.fromkeys(on, "on") | dict.fromkeys(off, "off")
             said = plain(one.item.value)
             assert said in command or words.get(said, said) in command, (one.item, command)
 
@@ -274,3 +276,65 @@ def test_drawn_script(case: tuple[str, dict[str, bool], str, bool]) -> None:
         ends = {one.end for one in result.ended if one.item.what == flag}
         assert ends != set(), (flag, text)
         assert is_certain or End.SITE not in ends, (flag, text)
+
+
+# How a script may come to a command, and what that means for it: it is certain, the default, or
+# never executed.
+WAYS = {
+    "{}": "certain",
+    "( exit 1 )\n{}": "certain",
+    "(\n{}\n)": "certain",
+    "exit 0\n{}": "never",
+    "exec sleep 5\n{}": "never",
+    "first() {{\n{}\n}}\nfirst": "certain",
+    "first() {{\n{}\n}}": "never",
+    "function first {{\n{}\n}}\nfirst now": "certain",
+    'A=yes\nif [ "$A" = yes ]; then\n{}\nfi': "certain",
+    "A=no\nif [[ $A == yes ]]; then\n{}\nfi": "never",
+    "A=no\nif [ $A = yes ]; then\nexit 1\nelse\n{}\nfi": "certain",
+    'A=3\nif [ "$A" -lt 2 ]; then\ntrue\nelif (( $A > 2 )); then\n{}\nfi': "certain",
+    'A=3\nif [ "$A" -lt 4 ]; then\ntrue\nelif (( $A > 2 )); then\n{}\nfi': "never",
+    'A=\n[ -n "$A" ] || {{\n{}\n}}': "certain",
+    'A=\n[ -z "$A" ] || {{\n{}\n}}': "never",
+    'A=no\n[ "$A" = no ] && {{\n{}\n}}': "certain",
+    'A=${{A:-yes}}\nif [ "$A" = yes ]; then\n{}\nfi': "default",
+    "A=yes\nwhile [ $# -gt 0 ]; do\ncase $1 in\n--no-a) A=no; shift ;;\nesac\ndone\n"
+    'if [ "$A" = yes ]; then\n{}\nfi': "default",
+    'if [ -z "${{A:-}}" ]; then exit 1; fi\n{}': "certain",
+}
+# The innermost way, whose command is a text in it.
+CARRIED = {
+    "{}": "certain",
+    "ssh spark2 '{}'": "certain",
+    "ssh spark2 bash -s <<'EOF'\n{}\nEOF": "certain",
+    "bash -c '{}'": "certain",
+    "TEXT=$(cat <<'EOF'\n{}\nEOF\n)": "never",
+    "cat <<'EOF'\n{}\nEOF": "never",
+}
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.sampled_from(list(WAYS)),
+    st.sampled_from(list(WAYS)),
+    st.sampled_from(list(CARRIED)),
+    st.integers(1111, 9999),
+)
+def test_drawn_way_to_a_command(outer: str, inner: str, carried: str, length: int) -> None:
+    """A value is in the site if the script comes to it, and marked if that is only a default."""
+    image, start = STARTS["vllm"]
+    command = f"docker run --gpus all {image} {start} --max-model-len {length}"
+    within = inner.replace("A", "B").replace("first", "second").replace("no-a", "no-b")
+    text = f"#!/bin/bash\n{outer.format(within.format(carried.format(command)))}\n"
+    ways = {WAYS[outer], WAYS[inner], CARRIED[carried]}
+    try:
+        result = adopted("run.sh", text)
+    except CaptureError:
+        assert "never" in ways, text
+        return
+    check(result)
+    there = result.draft.get("model", "context_length")
+    assert there == (None if "never" in ways else str(length)), text
+    if there:
+        comment = result.draft.comments.get(("model", "context_length"), "")
+        assert ("which may be changed" in comment) is ("default" in ways), text

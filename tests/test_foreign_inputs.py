@@ -16,6 +16,7 @@ from generator.adoption.found import End, Word
 from generator.adoption.reading import Input, read
 from generator.audit.findings import audit
 from generator.capture import CaptureError
+from generator.catalogs.flag_files import versions
 from generator.diagnostics import Severity
 
 INPUTS: list[dict[str, Any]] = yaml.safe_load(
@@ -261,7 +262,7 @@ def test_engine_is_started_in_a_container_of_the_script() -> None:
     assert data["engine"]["env"] == {"VLLM_USE_V2": "1"}
     lost = {one.line.partition(":")[0] for one in result.ended if one.end is End.LOST}
     folder = "/root/.cache/huggingface $HF_HOME"
-    assert lost == {folder, "OWN $OWN", "MODELS=$(find /srv)", "$HEADLESS"}
+    assert lost == {folder, "OWN $OWN", "MODELS=$(find /srv)", "HEADLESS=--headless"}
 
 
 def test_variables_of_docker_exec_are_parts_of_it() -> None:
@@ -355,3 +356,21 @@ def test_variables_under_a_condition_are_not_in_the_site() -> None:
 def test_text_that_is_evaluated_is_no_text() -> None:
     text = 'print() {\n  cat <<EOF\nvllm serve openai/gpt-oss-20b\nEOF\n}\neval "$(print)"\n'
     assert adopted("start.sh", text).draft.get("model", "name") == "gpt-oss-20b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "VLLM_CPU_MOE_PREPACK=1 vllm serve openai/gpt-oss-20b --unheard-of 3\n",
+        "export SGLANG_NEW_NAME=1\n"
+        "python3 -m sglang.launch_server --model-path openai/gpt-oss-20b\n",
+        "python3 -m sglang.launch_server --model-path openai/gpt-oss-20b "
+        "--speculative-skip-dp-mlp-sync\n",
+    ],
+)
+def test_guessed_release_knows_what_the_command_says(text: str) -> None:
+    """What the newest release no longer has is no mistake of whoever runs an older one."""
+    result = adopted("run.sh", f"#!/bin/bash\n{text}")
+    engine = result.draft.data["engine"]
+    assert engine["version"] == versions(engine["name"])[-2]
+    assert result.draft.comments["engine", "version"].startswith("guessed: ")

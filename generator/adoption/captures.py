@@ -14,7 +14,7 @@ from generator.adoption.found import (
     Neighbor,
     Word,
 )
-from generator.adoption.shell import shell_words
+from generator.adoption.shell import shell_words, unwrapped
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
 from generator.capture import Capture, CaptureError, records
@@ -132,8 +132,8 @@ class _Reader:
             yield from map(_process, texts)
         for path in self._under("files/etc/systemd/system/"):
             text = self._text_of(path)
-            words = list(shell_words(text, 0, len(text.text), {}))
-            yield from docker.containers(text, words)
+            words = list(unwrapped(shell_words(text, 0, len(text.text), {}), {}))
+            yield from docker.containers(words)
 
     def _programs(self) -> Iterator[tuple[str, str]]:
         for path in self._under("processes/"):

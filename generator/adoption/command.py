@@ -1,15 +1,15 @@
 """What a container serves: its engine, its model, and its flags by the parser's names."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import dropwhile, pairwise
 from typing import Any
 
 from generator import catalogs
 from generator.adoption.docker import EXPORTS, passed, variable
+from generator.adoption.flow import commands
 from generator.adoption.found import Container, Item, Word
-from generator.adoption.shell import commands, shell_words
-from generator.adoption.text import Text
+from generator.adoption.shell import unwrapped
 from generator.catalogs import commands as starting
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
@@ -52,6 +52,7 @@ class Command:
     """A command that serves a model, or helps to serve one; `rest` are words that are no flags.
 
     `program` are the words that name the engine, and `outside` the other commands of its script.
+    `likely` is a release that knows what the command says, if nothing says which one it is.
     """
 
     engine: str
@@ -64,6 +65,7 @@ class Command:
     rest: tuple[Word, ...] = ()
     outside: tuple[Item, ...] = ()
     program: tuple[Word, ...] = ()
+    likely: str = ""
 
     @property
     def served(self) -> Word | None:
@@ -125,7 +127,7 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
     """The command of a container, if it serves a model; `programs` has its node's versions."""
     # The value of a secret is named nowhere but at its own place.
     known = {v.name: v.value.text for v in container.env if not is_secret_key(v.name)}
-    words = list(_unwrapped(container.words, known))
+    words = [w for w in unwrapped(container.words, known, True) if not w.doubt]
     texts = [word.text for word in words]
     ray = any(a.endswith("ray") and b == "start" for a, b in pairwise(texts))
     ray = ray or any(text.endswith("/ray.sh") for text in texts)
@@ -190,24 +192,6 @@ def _names_a_model(container: Container) -> bool:
     return any(_NAMES_A_MODEL.fullmatch(word.text) for word in container.words)
 
 
-def _unwrapped(words: Sequence[Word], known: Mapping[str, str]) -> Iterator[Word]:
-    """The words, with those of scripts that are given as one word, which read known variables."""
-    shell = False
-    for word in words:
-        if shell and re.search(r"\s", word.text):
-            text = Text(word.file, word.text)
-            for own in shell_words(text, 0, len(word.text), known):
-                yield Word(own.text, word.file, word.span, own.breaks)
-        else:
-            yield word
-        shell = is_script_next(word.text, shell)
-
-
-def is_script_next(text: str, was_next: bool) -> bool:
-    """Whether a shell script follows a word: after the shell's -c and its other options."""
-    return bool(re.fullmatch(r"-[a-z]*c", text)) or (was_next and text.startswith("-"))
-
-
 def _outside(words: Sequence[Word], begin: int, end: int) -> Iterator[Item]:
     """The commands of a script before and after the words between two positions."""
     for own in (*commands(words[:begin]), *commands(words[end:])):
@@ -229,8 +213,8 @@ def _command(
     engine: str, container: Container, words: list[Word], ray: bool, programs: dict[str, str]
 ) -> Command:
     version = _version(engine, container, programs)
-    known = catalog(engine, version) if version else None
-    known = known or catalog(engine, versions(engine)[-1])
+    likely = version or _likely(engine, container, words)
+    known = catalog(engine, likely)
     entries: list[Entry] = []
     positional: list[Word] = []
     at = 0
@@ -243,7 +227,7 @@ def _command(
             positional.append(word)
             continue
         if equals:
-            taken = [replace(word, text=value)]
+            taken = [replace(word, text=value, script=None)]
         else:
             taken = _taken(known, name, words[at:])
             at += len(taken)
@@ -252,8 +236,25 @@ def _command(
     is_model = bool(positional) and not ENGINE_TRAITS[engine].reads_gguf
     model = positional.pop(0) if is_model and positional[0].text[:1] != "-" else None
     headless = any(entry.name == "headless" for entry in entries)
-    rest = tuple(positional)
-    return Command(engine, container, version, model, tuple(entries), ray, headless, rest)
+    command = Command(engine, container, version, model, tuple(entries), ray, headless)
+    return replace(command, rest=tuple(positional), likely=likely)
+
+
+def _likely(engine: str, container: Container, words: Sequence[Word]) -> str:
+    """The newest release that knows all flags and variables, or as many as any other one."""
+    flags = {word.text.partition("=")[0] for word in words if word.text.startswith("--")}
+    names = {own.name for own in container.env}
+
+    def strange(version: str) -> int:
+        known = catalog(engine, version)
+        if known is None:
+            return len(flags)
+        ours = {name for name in names if known.prefix and name.startswith(known.prefix)}
+        return sum(not _found(known, flag) for flag in flags) + len(ours - known.variables)
+
+    newest = reversed(versions(engine))
+    first = next(newest)
+    return first if not strange(first) else min((first, *newest), key=strange)
 
 
 def _found(known: FlagCatalog | None, name: str) -> ResolvedFlag | None:

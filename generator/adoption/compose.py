@@ -5,10 +5,10 @@ from typing import Any
 
 import yaml
 
-from generator.adoption.command import is_script_next
 from generator.adoption.docker import passed
 from generator.adoption.found import Container, Variable, Word
 from generator.adoption.items import of_yaml
+from generator.adoption.shell import is_script_next
 from generator.adoption.yaml_file import Yaml
 from generator.records import replace
 from generator.resources import rows

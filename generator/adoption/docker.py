@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from generator.adoption.found import Container, Item, Variable, Word
-from generator.adoption.shell import shell_words
-from generator.adoption.text import Text
 from generator.records import replace
 from generator.resources import words
 
@@ -21,13 +19,9 @@ EXPORTS = ("export", "declare")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 
-def containers(text: Text, words: Sequence[Word]) -> Iterator[Container]:
-    """The containers that a script starts, including those of a script given as one word."""
+def containers(words: Sequence[Word]) -> Iterator[Container]:
+    """The containers that a script starts."""
     for number, word in enumerate(words):
-        if number and re.fullmatch(r"-[a-z]*c", words[number - 1].text) and "docker" in word.text:
-            start = text.offset(word.span.line, word.span.column) + 1
-            end = text.offset(word.span.end_line, word.span.end_column) - 1
-            yield from containers(text, list(shell_words(text, start, end, {})))
         if word.text.endswith("run_cluster.sh"):
             yield from _under_ray(words[number + 1 :])
         if word.text == "run" and _is_client(words[max(number - 2, 0) : number]):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 from generator.diagnostics import KeyPath, Span, visible
 from generator.records import record
@@ -18,7 +19,8 @@ class Word:
     """A text and its place; `breaks` means that it ends a shell command.
 
     `doubt` says why a shell doesn't execute it, or may not, `around` are the kinds of blocks that
-    it is in, and `remark` is said of what is less certain than stated.
+    it is in, and `remark` is said of what is less certain than stated. `script` is its text with
+    the places of its parts, if a shell may read it.
     """
 
     text: str
@@ -28,6 +30,7 @@ class Word:
     doubt: str = ""
     around: tuple[str, ...] = ()
     remark: str = ""
+    script: Any = None
 
     @property
     def is_removed(self) -> bool:

@@ -15,9 +15,10 @@ import yaml
 
 from generator.adoption.docker import EXPORTS, variable
 from generator.adoption.draft import Draft
+from generator.adoption.flow import CONDITION, commands
 from generator.adoption.found import REMOVED, End, Ended, Found, Item, Word
 from generator.adoption.scripts import is_read
-from generator.adoption.shell import CONDITION, commands
+from generator.adoption.shell import unwrapped
 from generator.adoption.text import Text, variables
 from generator.adoption.variables import unread
 from generator.adoption.yaml_file import Yaml
@@ -78,6 +79,7 @@ def of_variables(text: Text, kind: str) -> Iterator[Item]:
 
 def of_commands(words: Sequence[Word], here: Mapping[int, str] = {}) -> Iterator[Item]:
     """Each command of a script; `here` has the lines of files in it, and what writes them."""
+    words = list(unwrapped(words, {}, True))
     functions = {word.text.removesuffix("()") for word in words if word.text.endswith("()")}
     for command in commands(words):
         opening = here.get(command[0].span.line)
@@ -161,7 +163,7 @@ class _Closing:
 
     def _is_ended(self, word: Word) -> bool:
         """Whether a word has an end; one of several lines, if not only a part of it has."""
-        is_long = word.span.line != word.span.end_line
+        is_long = word.span.line != word.span.end_line and word.script is None
         return self._ended.covers(word) if is_long else self._ended.first(word) is not None
 
     def _end(self, item: Item, whole: bool) -> Ended:

@@ -33,7 +33,7 @@ def llama_swap(file: Yaml) -> Iterator[Container]:
         command = file.get(node, "cmd")
         if isinstance(command, yaml.ScalarNode):
             words = list(file.script(command, known))
-            started = list(docker.containers(file.text, words))
+            started = list(docker.containers(words))
             env = tuple(environment(file, file.get(node, "env"), known))
             container = Container(name, words=tuple(words), env=env)
             for one in started or [container]:

@@ -32,7 +32,7 @@ from generator.adoption.found import (
     Variable,
     Word,
 )
-from generator.adoption.shell import script, shell_words
+from generator.adoption.shell import script, shell_words, unwrapped
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
 from generator.capture import Capture, CaptureError
@@ -315,8 +315,8 @@ class _Reader:
         found = list(units.quadlet(text))
         env = {own.name: own.value.text for own in units.environment(text)}
         known = {**self._known, **env}
-        words = list(shell_words(text, 0, len(text.text), known))
-        found += docker.containers(text, words)
+        words = list(unwrapped(shell_words(text, 0, len(text.text), known), known))
+        found += docker.containers(words)
         found = found or list(scripts.started(words, tuple(units.environment(text))))
         start, named = units.start(text), list(units.named(text))
         name = PurePath(one.name).name
@@ -338,12 +338,14 @@ class _Reader:
         if own := _few(scripts.interfaces(text, words, known), "interfaces"):
             first = replace(one, name="spark1")
             is_read = self._network(first, netplan.merged((i,) for i in own).values())
-        found = _few(docker.containers(text, words), _CONTAINERS)
-        found = found or _few(docker.containers(text, arrays), _CONTAINERS)
+        found = _few(docker.containers(words), _CONTAINERS)
+        found = found or _few(docker.containers(arrays), _CONTAINERS)
         if not any(find(container, {}) for container in found):
             served = _few(scripts.serving(words, found), _CONTAINERS)
             started = {container.name for container in served}
             found = (*served, *(one for one in found if one.name not in started))
+        # What a script starts in any case, or by default, comes first.
+        found = tuple(sorted(found, key=lambda one: any(w.around for w in one.words[:1])))
         settings = () if found else tuple(scripts.exports(words))
         if settings and any(v.name.startswith("NCCL_") for v in settings):
             found = (Container("settings", env=settings),)

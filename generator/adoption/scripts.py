@@ -7,8 +7,9 @@ from itertools import dropwhile
 
 from generator.adoption.command import find
 from generator.adoption.docker import EXPORTS, variable
+from generator.adoption.flow import commands
 from generator.adoption.found import Container, Interface, Variable, Word
-from generator.adoption.shell import commands, expand
+from generator.adoption.shell import expand
 from generator.adoption.text import NAME, Text
 from generator.catalogs.commands import starters, variables
 from generator.records import replace

@@ -201,8 +201,12 @@ def _guessed_version(command: Command) -> str:
     """The version in the tag of a custom image, which may contain more than the release."""
     image = command.container.image
     start = STARTS[command.engine]
-    if image is None or not image.text or image.text == start.image:
+    if image is not None and image.text == start.image:
         return start.version
+    likely = command.likely if not start.version.startswith("b") else ""
+    likely = likely or start.version
+    if image is None or not image.text:
+        return likely
     if start.version.startswith("b"):
         # A build is counted, and has no name for one of one's own.
         build = re.search(r"(?<![a-z0-9])b[0-9]{4,}(?![a-z0-9])", image.text)
@@ -212,7 +216,7 @@ def _guessed_version(command: Command) -> str:
     first = ENGINE_TRAITS[command.engine].commands.first_release
     oldest = release(first or versions(command.engine)[0])
     is_known = tagged is not None and release(tagged[1]) >= oldest
-    return f"{tagged[1] if tagged and is_known else start.version}+own"
+    return f"{tagged[1] if tagged and is_known else likely}+own"
 
 
 def _image(draft: Draft, command: Command) -> None:

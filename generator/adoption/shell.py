@@ -1,11 +1,14 @@
 """The words of shell text, as far as they are certain without running it."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from functools import cached_property
 
+from generator.adoption.flow import CONDITION, Control
 from generator.adoption.found import Word
 from generator.adoption.text import NAME, Text
+from generator.diagnostics import Span
 from generator.records import replace
 
 _BREAKS = ("&&", "||", ";;", ";", "|", "&")
@@ -14,20 +17,29 @@ _ARRAY = re.compile(rf"{NAME}\+?=\(")
 _ELEMENTS = re.compile(rf'"?\$\{{{NAME}\[[@*]\]\}}"?')
 _PARAMETER = re.compile(rf"(?:{NAME}|[1-9])(?:(:?[-+?=])(.*))?", re.DOTALL)
 _DEFAULTED = re.compile(rf"\$\{{{NAME}:?=([^{{}}]*)\}}")
+# What a script gives a variable from its own options.
+_OPTION = re.compile(rf"""\b{NAME}=["']?\$\{{?(?:OPTARG|[1-9])\b""")
+# The beginning of what a case does for an option.
+_LABEL = re.compile(r"(?m)^[ \t]*[\"']?-[\w|\"' -]{0,200}\)")
+_SET = re.compile(rf"\b{NAME}=")
+# Where a variable may get a value.
+_MENTIONED = re.compile(r"(?<![\w${/.-])[A-Za-z_]\w*")
+_SOURCES = re.compile(r"(?m)^[^#\n]*\b(?:source|eval)[ \t]|^[ \t]*\.[ \t](?!.*/activate)")
 _MAX_EXPANSION = 4000
 _MAX_DEPTH = 8
 _MAX_VALUE = 8000
 _MAX_ELEMENTS = 1000
 _HERE = re.compile(r"""[^#]*<<-?[ \t]*(["']?)(\w+)\1.*""")
-# What reads commands from the lines after it, and what starts and ends what may not be executed.
+# What reads commands from the lines after it, and what prints them.
 _EXECUTES = re.compile(r"[^<>]*\b(ssh|(ba)?sh)\b[^<>]*<<.*|.*(\.sh\b|<<.*\|.*\b(ssh|(ba)?sh)\b).*")
-_BLOCKS = ("if", "case", "while", "until", "for", "select")
-_FIRST = re.compile(r"then|else|elif|do|!|\{|\}|if|while|until|[^(\s]*\)|[\w.-]+\(\)\{?")
-_NEVER = "its condition never holds"
-_CLOSING = ("fi", "esac", "done")
-_TESTS = ("[", "[[", "test", "false", "grep", "command")
+_PRINTS = re.compile(r"""cat[ \t]*<<-?[ \t]*(["']?)(\w+)\1\n""")
+# Conditions, and what begins a part of a case.
+_CONDITIONS = re.compile(r"\[\[\s[^\n]{0,400}?\s\]\]|\(\([^\n]{0,400}?\)\)")
+_PATTERNS = re.compile(r"[^\s;&#][^\n();&]{0,400}\)")
+# What executes a script that is given as a word, and what does so in a container.
+_RUNS = re.compile(r"(?:.*/)?(ssh|eval)")
+_ELSEWHERE = re.compile(r"(?:.*[/=])?(docker|podman|nerdctl|kubectl|apptainer|singularity|srun)")
 _MAX_LINE = 400
-CONDITION = "only in a loop or under a condition, which is known only when it runs"
 _OPENING = {"(": ")", "{": "}"}
 
 
@@ -41,39 +53,68 @@ def shell_words(
     return _Shell(text, end, variables, by_line).words(start)
 
 
-def commands(words: Iterable[Word]) -> Iterator[list[Word]]:
-    """The commands of a script, without what ends each."""
-    for breaks, own in groupby(words, key=lambda word: word.breaks):
-        if not breaks:
-            yield list(own)
-
-
 def script(
     text: Text, variables: Mapping[str, str]
 ) -> tuple[list[Word], list[Word], Mapping[str, str]]:
     """A script's words, each array's elements like a command, and its variables."""
     shell = _Shell(text, len(text.text), variables, True)
-    words, end = list(_uncalled(list(shell.words(0)))), text.word("\n", 0, 0, True)
+    words, end = list(shell.words(0)), text.word("\n", 0, 0, True)
     arrays = [word for own in shell.arrays.values() for word in (*dict.fromkeys(own), end)]
-    return words, arrays, shell.known
+    settled = shell.control.settled
+    sure = [w if w.doubt or not w.around else replace(w, doubt=CONDITION) for w in settled(arrays)]
+    return list(unwrapped(settled(words), {})), sure, shell.known
 
 
-def _uncalled(words: Sequence[Word]) -> Iterator[Word]:
-    """The words, those of functions that nothing calls with a doubt."""
-    said = (word.text for word in words if not word.doubt)
-    named = {name for text in said if "()" not in text for name in re.findall(r"[\w.-]+", text)}
-    is_open = any(own[0].text.startswith(("$", '"$')) for own in commands(words))
-    function, depth = "", 0
+def unwrapped(
+    words: Iterable[Word], known: Mapping[str, str], by_any: bool = False
+) -> Iterator[Word]:
+    """The words, with those of scripts that are given as one word, which read known variables.
+
+    Scripts that a container executes are read if they are `by_any`.
+    """
+    runs, last, is_next = "", "", False
     for word in words:
-        found = re.fullmatch(r"([\w.-]+)\(\)(\{?)", word.text)
-        if found and not (depth or found[1] in named or is_open):
-            function, depth = found[1], len(found[2])
-        elif function:
-            depth += (word.text == "{") - (word.text == "}")
-            if depth and not word.doubt:
-                word = replace(word, doubt=f"of {function}, which nothing calls")
-            function = function if depth or word.breaks else ""
-        yield word
+        is_script = is_next or (runs in ("ssh", "eval") and not last.startswith("-"))
+        if is_script and re.search(r"\s", word.text) and (by_any or runs != "elsewhere"):
+            # What a container executes may go on behind its script.
+            ends = () if by_any else (replace(word, text=";", breaks=True, script=None),)
+            text = word.script or Text(word.file, word.text)
+            own = _Shell(text, len(word.text), known, True)
+            inner = own.control.settled(own.words(0))
+            yield from (*ends, *(_within(one, word) for one in inner), *ends)
+        else:
+            yield word
+        is_next, last = is_script_next(word.text, is_next), word.text
+        if word.breaks or not runs:
+            found = _RUNS.fullmatch(word.text)
+            is_elsewhere = _ELSEWHERE.fullmatch(word.text)
+            runs = found[1] if found else "elsewhere" if is_elsewhere else ""
+
+
+def _within(word: Word, outer: Word) -> Word:
+    """A word of a script that is given as a word."""
+    around = (*outer.around, *word.around)
+    span = word.span if outer.script else outer.span
+    doubt, remark = word.doubt or outer.doubt, word.remark or outer.remark
+    return Word(word.text, word.file, span, word.breaks, doubt, around, remark, word.script)
+
+
+def is_script_next(text: str, was_next: bool) -> bool:
+    """Whether a shell script follows a word: after the shell's -c and its other options."""
+    return bool(re.fullmatch(r"-[a-z]*c", text)) or (was_next and text.startswith("-"))
+
+
+class _Quoted(Text):
+    """A text that is one word of another one, with the places that its parts have there."""
+
+    def __init__(self, outer: Text, text: str, places: Sequence[int]) -> None:
+        super().__init__(outer.file, text)
+        self._outer, self._places = outer, places
+
+    def span(self, start: int, end: int) -> Span:
+        """The lines and columns of two offsets, in the whole text."""
+        first, last = (self._places[min(at, len(self._places) - 1)] for at in (start, end - 1))
+        return self._outer.span(first, max(first, last) + 1)
 
 
 class _Shell:
@@ -81,90 +122,112 @@ class _Shell:
         self._text, self._source, self._end = text, text.text, end
         self._by_line = by_line
         self.known = dict(variables)
-        self._assigned: set[str] = set()
+        self.control = Control()
         self.arrays: dict[str, list[Word]] = {}
-        # The name of the array whose elements are being read.
-        self._array = ""
-        # The command at hand, up to its first word; blocks that may not be executed; what ended
-        # the command before, if that may prevent this one.
-        self._first, self._blocks, self._doubt = "", list[str](), ""
+        # The name of the array whose elements are being read, and what ends lines of commands.
+        self._array = self._mark = ""
         # Whether it executes what its commands print.
         self._is_evaluated = re.search(r"\b(eval|sh -l?c)[ \t]+\"?\$\(", text.text) is not None
-        # Variables that whoever starts the script may give another value.
+        # What whoever starts the script may change; what was set in which blocks, with the value
+        # before.
         self._remarks: dict[str, str] = {}
+        arms = ((part, _LABEL.search(part)) for part in text.text.split(";;")[:-1])
+        self._options = {n for own, at in arms if at for n in _SET.findall(own, at.end())}
+        self._options.update(_OPTION.findall(text.text))
+        # What has a value under a condition.
+        self._open: set[str] = set()
+        self._is_sourced = _SOURCES.search(text.text) is not None
+        self._local: dict[str, tuple[tuple[str, ...], str | None]] = {}
 
     def words(self, at: int) -> Iterator[Word]:
-        source, end = self._source, self._end
+        source, end, control = self._source, self._end, self.control
         while at < end:
             character = source[at]
             if after := self._blank(at):
                 at = after
             elif character == "\n":
-                yield self._text.word(character, at, at + 1, True)
-                self._first = self._doubt = ""
-                at += 1
-                yield from self._file(at)
+                yield self._break(at, at + 1)
+                yield from self._file(at + 1)
                 at = self._after
             elif character == "#" and not source.startswith("#SBATCH", at):
                 at = end if (line_end := source.find("\n", at, end)) < 0 else line_end
             elif character == ")" and self._array:
                 self._array = ""
                 at += 1
-            elif mark := next((m for m in _BREAKS if source.startswith(m, at)), ""):
-                yield self._text.word(mark, at, at + len(mark), True)
-                self._join(mark)
+            elif found := self._whole(at):
+                said = expand(found[0], self.known)
+                control.take(
+                    said if self._is_sure(found[0]) else found[0], at, self._remark(found[0])
+                )
+                yield self._stamped(self._text.word(said, at, found.end()))
+                at = found.end()
+            elif mark := self._mark_at(at):
+                yield self._break(at, at + len(mark))
                 at += len(mark)
             elif found := _ARRAY.match(source, at, end):
                 self._array = found[1]
                 self.arrays.setdefault(found[1], [])
+                control.command.append(found[0])
                 at = found.end()
             else:
-                after, value = self._one_word(at)
-                own = self._read(at, after, value)
+                self._leave()
+                after, word = self._one_word(at)
+                own = [self._stamped(part) for part in self._read(at, after, word)]
                 if self._array:
-                    placed = map(self._in_blocks, own)
-                    self.arrays[self._array] += (
-                        replace(w, doubt=w.doubt or (CONDITION if w.around else "")) for w in placed
-                    )
+                    self.arrays[self._array] += own
                 else:
-                    yield from map(self._in_blocks, own)
-                    self._follow(value, at)
+                    yield from own
                 at = max(after, at + 1)
 
-    def _in_blocks(self, word: Word) -> Word:
-        """A word with what may keep a shell from executing it."""
-        around = (*self._blocks[-_MAX_DEPTH:], *([f"&& {self._doubt}"] if self._doubt else []))
-        doubt = word.doubt or (self._doubt if self._doubt == _NEVER else "")
-        return replace(word, around=around, doubt=doubt) if around else word
+    def _whole(self, at: int) -> re.Match[str] | None:
+        """A condition or a label, which is one word whatever it contains."""
+        if self.control.block == "case" and not self.control.command:
+            return _PATTERNS.match(self._source, at, self._end)
+        is_first = len(self.control.command) < 2 and not self._array
+        return _CONDITIONS.match(self._source, at, self._end) if is_first else None
 
-    def _follow(self, text: str, at: int) -> None:
-        """Go on with a word of a command."""
-        if not self._first:
-            if text in _BLOCKS:
-                self._blocks.append(f"{text} {at}")
-            elif text in _CLOSING:
-                del self._blocks[-1:]
-            self._first = "" if _FIRST.fullmatch(text) else text
+    def _mark_at(self, at: int) -> str:
+        """What stands between two commands; empty at a word."""
+        is_open = not self.control.command and self._source[at : at + 2] not in ("((", "()")
+        marks = (*_BREAKS, *("(" if is_open else ""), *(")" if self.control.is_in_subshell else ""))
+        return next((mark for mark in marks if self._source.startswith(mark, at)), "")
 
-    def _join(self, mark: str) -> None:
-        """Go on behind what joins two commands."""
-        is_never = mark == "&&" and self._first == "false"
-        is_test = mark == "||" or (mark == "&&" and (self._first in _TESTS or self._doubt))
-        self._doubt = _NEVER if is_never else CONDITION if is_test else ""
-        self._first = ""
+    def _break(self, at: int, after: int) -> Word:
+        """What ends a command."""
+        word = self._text.word(self._source[at:after], at, after, True)
+        self.control.end(word.text, word.span.line)
+        if word.text in ("(", ")"):
+            self.control.take(word.text, at)
+        return word
+
+    def _stamped(self, word: Word) -> Word:
+        """A word with what may keep a shell from executing it, beside what was said of it."""
+        around, never = self.control.around, self.control.never
+        is_certain = {*word.around} <= {*around}
+        doubt = word.doubt or never or ("" if is_certain else CONDITION)
+        remark = word.remark or self.control.remark
+        is_plain = not (doubt or around or remark)
+        return word if is_plain else replace(word, around=around, doubt=doubt, remark=remark)
 
     def _file(self, at: int) -> Iterator[Word]:
         """The lines that the line before holds for a program, unless they are commands."""
         source, self._after = self._source, at
         start = source.rfind("\n", 0, at - 1) + 1
+        line_end = source.find("\n", at, self._end)
+        if self._mark and source[at:line_end].strip() == self._mark:
+            self._after, self._mark = line_end if line_end >= 0 else self._end, ""
+            return
         found = _HERE.match(source, start, at - 1) if at - start < _MAX_LINE else None
         if found is None or self._is_evaluated or _EXECUTES.match(found[0]):
+            self._mark = found[2] if found else self._mark
             return
         last = self._text.next_line(found[2], self._text.span(at, at).line)
-        if last is not None:
-            line_end = source.find("\n", self._text.offset(last, 0), self._end)
-            self._after = line_end if line_end >= 0 else self._end
-        for part in re.compile(r"\n|\S+").finditer(source, at, self._after):
+        if last is None:
+            return
+        begin = min(self._text.offset(last, 0), self._end)
+        line_end = source.find("\n", begin, self._end)
+        self._after = line_end if line_end >= 0 else self._end
+        for part in re.compile(r"\n|\S+").finditer(source, at, begin):
             yield replace(self._text.word(part[0], *part.span(), part[0] == "\n"), doubt="text")
 
     def _blank(self, at: int) -> int:
@@ -174,64 +237,90 @@ class _Shell:
         is_line_blank = bool(self._array) or not self._by_line
         return at + 1 if self._source[at] in (" \t\r\n" if is_line_blank else " \t\r") else 0
 
-    def _read(self, at: int, after: int, value: str) -> Iterator[Word]:
+    def _read(self, at: int, after: int, own: _Quoted) -> Iterator[Word]:
         """The words that a program gets for one in the text: none, one or more."""
-        raw = self._source[at:after]
+        raw, value = self._source[at:after], own.text
         if (elements := _ELEMENTS.fullmatch(raw)) and elements[1] in self.arrays:
             # An array may be made of itself, once more each time.
             yield from self.arrays[elements[1]][:_MAX_ELEMENTS]
             return
+        remark = self._remark(raw)
         for name, default in _DEFAULTED.findall(raw):
             if name not in self.known:
-                self._assign(name, False, expand(default, self.known))
-        remark = self._remark(raw)
-        if found := _ASSIGNED.fullmatch(value):
-            self._remarks[found[1]] = remark
-            is_own = re.search(rf"\$\{{?{found[1]}\b", raw) is not None
-            self._assign(found[1], bool(found[2]), found[3], is_own)
+                self.known[name], self._remarks[name] = expand(default, self.known), remark
         word = replace(self._text.word(value, at, after), remark=remark)
-        is_output = "$(" in value or "`" in value
-        if self._first == "eval" and not is_output:
-            inner = shell_words(Text("", value), 0, len(value), self.known)
-            yield from (replace(word, text=own.text, breaks=own.breaks) for own in inner)
-        elif raw.startswith("$") and value != raw and not (is_output or re.search("[\"']", raw)):
+        if found := _ASSIGNED.fullmatch(value):
+            is_own = re.search(rf"\$\{{?{found[1]}\b", raw) is not None
+            is_dropped = self._assign(found[1], bool(found[2]), found[3], is_own, remark)
+            word = replace(word, doubt=CONDITION if is_dropped else "")
+        if not self._array:
+            is_sure = not self.control.is_test or self._is_sure(raw)
+            self.control.take(value if is_sure else raw, at, remark)
+        is_output = "$(" in value or "`" in value or self.control.command[:1] == ["eval"]
+        if raw.startswith("$") and value != raw and not (is_output or re.search("[\"']", raw)):
             # An expansion outside quotes is split into words.
             yield from (replace(word, text=text) for text in value.split())
         elif value or not raw.startswith("$"):
-            yield word
+            yield replace(word, script=own) if re.search(r"\s", value) else word
+
+    @cached_property
+    def _named(self) -> Counter[str]:
+        """How often names are mentioned without a value, beside what is done for options."""
+        *parts, last = self._source.split(";;")
+        rest = [p[: found.start()] if (found := _LABEL.search(p)) else p for p in parts]
+        return Counter(_MENTIONED.findall("\n".join((*rest, last))))
+
+    def _is_sure(self, raw: str) -> bool:
+        """Whether variables have the value of the one place that sets them, beside options."""
+        names = re.findall(r"\$[{#!]*([A-Za-z_]\w*)", raw)
+        return not any(self._is_sourced or n in self._open or self._named[n] > 1 for n in names)
 
     def _remark(self, raw: str) -> str:
         """What is to be said of a word with the default of a variable."""
         for name, default in re.findall(r"\$\{?([A-Za-z_]\w*|[1-9])(:?[-=])?", raw):
-            if self._remarks.get(name) or (default and name not in self.known):
+            is_default = name in self._options or (default and name not in self.known)
+            if self._remarks.get(name) or is_default:
                 return self._remarks.get(name) or f"the default of ${name}, which may be changed"
         return ""
 
-    def _assign(self, name: str, is_more: bool, value: str, is_own: bool = False) -> None:
-        """Record a variable's value; if two differ, as in branches of a script, neither counts.
+    def _assign(self, name: str, is_more: bool, value: str, is_own: bool, remark: str) -> bool:
+        """Record a variable's value; whether it is longer only in the blocks at hand.
 
         `is_own` means that the value is made of the one before.
         """
-        before = self.known.get(name)
-        if value.startswith("-") and (self._blocks or self._doubt):
-            # Options that a command has only under a condition.
+        before, around = self.known.get(name), self.control.around
+        whole = (before or "") + value if is_more else value
+        if len(whole) > _MAX_VALUE or len(self._local) > _MAX_ELEMENTS:
             self.known.pop(name, None)
-            return
-        if len(value) + len(before or "") > _MAX_VALUE:
-            self.known.pop(name, None)
-        elif is_more:
-            self.known[name] = (before or "") + value
-        elif name not in self._assigned or (before is not None and is_own):
-            self.known[name] = value
-        elif before != value and "$" not in value:
-            self.known.pop(name, None)
-        self._assigned.add(name)
+        elif around and before is not None and not is_own and re.search(r"[$`]", value):
+            # Another value, which only the shell knows.
+            self._options.add(name)
+        elif not self.control.never:
+            if around:
+                self._local.setdefault(name, (around, before))
+            self.known[name], self._remarks[name] = whole, remark
+            return bool(around) and before is not None and before in whole and before != whole
+        return False
 
-    def _one_word(self, at: int) -> tuple[int, str]:
-        """The end of a word, and its value."""
+    def _leave(self) -> None:
+        """Forget values of variables that they have only in blocks which are no longer at hand."""
+        around = {*self.control.around}
+        for name in [name for name, own in self._local.items() if not {*own[0]} <= around]:
+            before, now = self._local.pop(name)[1], self.known.pop(name, "")
+            if before is None:
+                self._remarks[name] = f"the value of ${name} under a condition of the script"
+                self.known[name] = now
+                self._open.add(name)
+            elif before in now or name in self._options:
+                self.known[name] = before
+
+    def _one_word(self, at: int) -> tuple[int, _Quoted]:
+        """The end of a word, and its value with the places of its parts."""
         source, result, quote = self._source, "", ""
+        places: list[int] = []
+        ends = " \t\r\n;|&" + (")" if self._array or self.control.is_in_subshell else "")
         while at < self._end:
-            character = source[at]
+            character, began = source[at], at
             if character == quote:
                 quote = ""
             elif character in "'\"" and not quote:
@@ -239,6 +328,7 @@ class _Shell:
             elif character == "$" and quote != "'":
                 at, value = _expanded(source, at, self.known)
                 result += value
+                places += [began] * len(value)
                 continue
             elif character == "\\" and quote != "'":
                 after = source[at + 1 : at + 2]
@@ -248,14 +338,17 @@ class _Shell:
                     at += 1
                     character = "" if after == "\n" else after
                 result += character
-            elif not quote and character == "&" and source[at - 1] in "<>":
-                result += character
-            elif not quote and (character in " \t\r\n;|&" or (character == ")" and self._array)):
+            elif (
+                not quote
+                and character in ends
+                and source[at - 1 : at + 1] not in ("<&", ">&", "()")
+            ):
                 break
             else:
                 result += character
+            places += [began] * (len(result) - len(places))
             at += 1
-        return at, result
+        return at, _Quoted(self._text, result, places or [at])
 
 
 def expand(text: str, known: Mapping[str, str]) -> str:
@@ -288,6 +381,9 @@ def _expanded(source: str, at: int, known: Mapping[str, str]) -> tuple[int, str]
 def _closed(source: str, at: int, close: str) -> int:
     """The end of an expansion, including nested ones; 0 if it isn't closed."""
     opening, depth = source[at - 1], 1
+    if found := _PRINTS.match(source, at):
+        last = source.find(f"\n{found[2]}\n", found.end() - 1, at + 10 * _MAX_EXPANSION)
+        at = max(at, last)
     if source.find(close, at, at + _MAX_EXPANSION) < 0:
         return 0
     for number in range(at, min(len(source), at + _MAX_EXPANSION)):
