@@ -38,6 +38,7 @@ _EXAMPLES = {
     "engine.ports.dist_init": "pair-sglang",
     "engine.ports.ssh": "pair-trtllm-235b",
     "engine.ports.rpc": "pair-llamacpp",
+    "engine.files.writable": "single",
     "model.kv_offload.buffer_gib": "single",
     "model.kv_offload.connector": "single",
 }

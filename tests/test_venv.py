@@ -2,7 +2,9 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from bundles import NODES, NodeFolder, on_node
@@ -28,6 +30,13 @@ engine: {name: vllm, version: 0.33.0, venv: /opt/vllm}
 
 def rules(text: str) -> list[str]:
     return [finding.rule for finding in read_site("lab.yaml", text.encode()).findings]
+
+
+def verifier() -> tuple[ModuleType, ModuleType]:
+    """verify.py, and the module of what programs answer, without what other tests have loaded."""
+    for name in ("node", "running", "services", "network", "weights"):
+        sys.modules.pop(name, None)
+    return loaded("node/verify.py"), sys.modules["node"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=str)
@@ -87,11 +96,11 @@ def test_login_gets_what_only_root_may_read(tmp_path: Path) -> None:
     ],
 )
 def test_verify_compares_the_release(installed: str, line: str, tmp_path: Path) -> None:
-    verify = loaded("node/verify.py")
+    verify, answers = verifier()
     (tmp_path / "venv/bin").mkdir(parents=True)
     (tmp_path / "venv/bin/vllm").touch(0o755)
     node = verify.Node(FOLDERS[0].path, verify.Options(), run=lambda *words: answer)
-    answer = verify.Answer(bool(installed), installed)
+    answer = answers.Answer(bool(installed), installed)
     (engine,) = node.engines
     engine.venv, engine.release = f"{tmp_path}/venv", "0.33.0"
     (found,) = node.check_all(["venv"])
@@ -113,10 +122,10 @@ OTHER = "FAIL applied, not restarted: the engine runs with "
 def test_process_is_compared_with_the_bundle(
     old: str, new: str, found: str, tmp_path: Path
 ) -> None:
-    verify = loaded("node/verify.py")
+    verify, answers = verifier()
     folder = next(folder for folder in FOLDERS if folder.node.is_head).path
     node = verify.Node(
-        folder, verify.Options(), tmp_path, run=lambda *words: verify.Answer(True, "77")
+        folder, verify.Options(), tmp_path, run=lambda *words: answers.Answer(True, "77")
     )
     (engine,) = node.engines
     assert [one.status for one in node.check_all(["running"])] == ["SKIP"]
