@@ -247,7 +247,8 @@ def scripts(draw: st.DrawFn) -> tuple[str, dict[str, bool], str, bool]:
     image, start = STARTS[engine]
     decoy = f"{start.replace('gpt-oss-20b', 'decoy')} --decoy 4711"
     text, certain = "#!/bin/bash\nA=()\n", {}
-    for flag, said in draw(arguments(engine)):
+    # What the command has already is in the site, whatever else is said.
+    for flag, said in [own for own in draw(arguments(engine)) if own[0] not in start.split()]:
         certain[flag] = draw(st.booleans())
         form = draw(st.sampled_from(CERTAIN if certain[flag] else DOUBTFUL))
         text += form.format(f"{flag} {shlex.quote(said)}" if said else flag)

@@ -374,3 +374,29 @@ def test_guessed_release_knows_what_the_command_says(text: str) -> None:
     engine = result.draft.data["engine"]
     assert engine["version"] == versions(engine["name"])[-2]
     assert result.draft.comments["engine", "version"].startswith("guessed: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_file"),
+    [
+        ('echo ">> it starts in 5 s"', False),
+        ("printf 'a > b\\n'", False),
+        ("echo ready >/dev/null", False),
+        ("echo 'it starts' >> start.log", True),
+        ("cat settings.env >/srv/settings.env", True),
+    ],
+)
+def test_a_sign_in_quotes_is_no_redirection(line: str, is_file: bool) -> None:
+    ended = adopted("start.sh", f"#!/bin/bash\n{line}\nvllm serve openai/gpt-oss-20b\n").ended
+    (found,) = (one for one in ended if one.item.what == line.split()[0])
+    assert ("writes a file" in found.why) is is_file
+
+
+@pytest.mark.parametrize("before", ["", 'X=""\n'])
+def test_a_value_that_only_a_condition_sets_is_marked(before: str) -> None:
+    """A variable that begins as nothing is as little certain as one without a beginning."""
+    run = "docker run --gpus all -v $X:/root/.cache/huggingface vllm/vllm-openai:v0.33.0"
+    text = f"{before}if [ -d /data ]; then X=/data/hf; fi\n{run} --model openai/gpt-oss-20b\n"
+    draft = adopted("start.sh", text).draft
+    assert draft.get("model", "cache") == "/data/hf"
+    assert "under a condition" in draft.comments["model", "cache"]

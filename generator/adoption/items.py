@@ -98,9 +98,15 @@ def of_commands(words: Sequence[Word], here: Mapping[int, str] = {}) -> Iterator
             continue
         if opening is None:
             kind = "call" if said[0].text in functions else "script"
+            if _WRITES.fullmatch(" ".join(own.text for own in said if own.script is None)):
+                kind = "writing"
             yield Item(said[0].text, text, tuple(command), kind)
         elif opening:
             yield Item(opening, text, tuple(command), "heredoc")
+
+
+# A sign in quotes, beside other words, is no redirection.
+_WRITES = re.compile(r"(echo|printf|cat)\b.* [0-9&]?>>? ?(?!/dev/|&).+")
 
 
 def _is_setting(word: Word) -> bool:

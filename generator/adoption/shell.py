@@ -307,7 +307,8 @@ class _Shell:
         around = {*self.control.around}
         for name in [name for name, own in self._local.items() if not {*own[0]} <= around]:
             before, now = self._local.pop(name)[1], self.known.pop(name, "")
-            if before is None:
+            # Options that are added to nothing are marked themselves.
+            if before is None or (not before and not now.startswith("-")):
                 self._remarks[name] = f"the value of ${name} under a condition of the script"
                 self.known[name] = now
                 self._open.add(name)
