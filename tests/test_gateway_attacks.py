@@ -265,11 +265,11 @@ def statuses(gateway: Node, requests: dict[str, bytes]) -> dict[str, int]:
 # Announces large bodies at once; prints the statuses that come before them.
 _ANNOUNCE = """\
 import json, select, socket, sys
-host, port, key, count = sys.argv[1:]
+host, port, key, count, length = sys.argv[1:]
 head = "POST /v1/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer %s\\r\\n" % key
 open_ones = [socket.create_connection((host, int(port))) for _ in range(int(count))]
 for each in open_ones:
-    each.sendall((head + "Content-Length: 60000000\\r\\n\\r\\n").encode())
+    each.sendall((head + length + "\\r\\n\\r\\n").encode())
 found = []
 while ready := select.select(open_ones, [], [], 2)[0]:
     found += [each.recv(65536).split()[1].decode() for each in ready]
@@ -278,10 +278,11 @@ print(json.dumps(found))
 """
 
 
-def test_large_bodies_do_not_fill_the_memory(gateway: Node) -> None:
+@pytest.mark.parametrize("length", ["Content-Length: 60000000", "Transfer-Encoding: chunked"])
+def test_large_bodies_do_not_fill_the_memory(gateway: Node, length: str) -> None:
     """Of 30 at once, some are told to come later; small ones are served."""
     host, _, port = PROXY.url.removeprefix("http://").partition(":")
-    told = gateway.run("python3", "-c", _ANNOUNCE, host, port, gateway.key, "30")
+    told = gateway.run("python3", "-c", _ANNOUNCE, host, port, gateway.key, "30", length)
     assert json.loads(told) == ["429"] * 6
     assert gateway.chat("hello").status == 200
 
