@@ -266,9 +266,11 @@ def statuses(gateway: Node, requests: dict[str, bytes]) -> dict[str, int]:
 _ANNOUNCE = """\
 import json, select, socket, sys
 host, port, key, count, length = sys.argv[1:]
-head = "POST /v1/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer %s\\r\\n" % key
+start = "POST /v1/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer %s\\r\\n"
+keys = key.split(",")
 open_ones = [socket.create_connection((host, int(port))) for _ in range(int(count))]
-for each in open_ones:
+for number, each in enumerate(open_ones):
+    head = start % keys[number % len(keys)]
     each.sendall((head + length + "\\r\\n\\r\\n").encode())
 found = []
 while ready := select.select(open_ones, [], [], 2)[0]:
@@ -280,10 +282,13 @@ print(json.dumps(found))
 
 @pytest.mark.parametrize("length", ["Content-Length: 60000000", "Transfer-Encoding: chunked"])
 def test_large_bodies_do_not_fill_the_memory(gateway: Node, length: str) -> None:
-    """Of 30 at once, some are told to come later; small ones are served."""
+    """Of many at once, some are told to come later; small ones are served."""
     host, _, port = PROXY.url.removeprefix("http://").partition(":")
-    told = gateway.run("python3", "-c", _ANNOUNCE, host, port, gateway.key, "30", length)
-    assert json.loads(told) == ["429"] * 6
+    both = f"{gateway.key},{gateway.add(f'large-{length[0]}')}"
+    # One client gets 16 of the 24.
+    for keys, refused in ((gateway.key, 14), (both, 6)):
+        told = gateway.run("python3", "-c", _ANNOUNCE, host, port, keys, "30", length)
+        assert json.loads(told) == ["429"] * refused
     assert gateway.chat("hello").status == 200
 
 
