@@ -400,3 +400,15 @@ def test_a_value_that_only_a_condition_sets_is_marked(before: str) -> None:
     draft = adopted("start.sh", text).draft
     assert draft.get("model", "cache") == "/data/hf"
     assert "under a condition" in draft.comments["model", "cache"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        *("timeout 3600", "nice -n 10", "ionice -c 2", "stdbuf -oL", "flock /run/lock/gpu"),
+        *("systemd-run --user --scope", "sudo timeout --foreground 1d", "setsid nohup", "time"),
+    ],
+)
+def test_a_program_that_runs_the_engine_hides_nothing(before: str) -> None:
+    draft = adopted("start.sh", f"{before} vllm serve openai/gpt-oss-20b --port 8012\n").draft
+    assert (draft.get("model", "name"), draft.get("engine", "port")) == ("gpt-oss-20b", "8012")

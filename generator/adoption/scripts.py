@@ -18,7 +18,7 @@ from generator.scaffold.outputs import is_address
 # The beginnings of commands that serve, beside the engines' own.
 _RUNS = (
     r"exec|sudo|nohup|env|time|setsid|numactl|taskset|uv|python[0-9.]*|mpirun|srun|ray|bash|sh"
-    r"|launch-cluster\.sh"
+    r"|timeout|nice|ionice|chrt|stdbuf|flock|systemd-run|systemd-inhibit|gosu|launch-cluster\.sh"
 )
 _BEFORE = re.compile(r"eval|if|then|else|do|!|\{|\S+\(\)|[^(\s]+\)")
 # Of spark-vllm-docker.
