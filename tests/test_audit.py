@@ -448,12 +448,29 @@ EXPERT: dict[str, tuple[str, str, list[tuple[int, str]]]] = {
         "    restart: always\n    pid: host\n    user: root\n",
         [(5, "SG882"), (6, "SG883"), (7, "SG883")],
     ),
-    "a unit that gives up": (
+    "two engines": (
+        "compose.yaml",
+        "services:\n"
+        "  one:\n    image: vllm/vllm-openai:v0.33.0\n    ports: ['127.0.0.1:8001:8000']\n"
+        "    command: openai/gpt-oss-20b --gpu-memory-utilization 0.3 --max-model-len 8192\n"
+        "  two:\n    image: vllm/vllm-openai:latest\n    ports: ['8001:8000']\n"
+        "    command: openai/gpt-oss-20b --gpu-memory-utilization 0.9 --max-model-len 8192\n"
+        "    environment: {OPENAI_API_KEY: vllm}\n",
+        [(7, "SG609"), (9, "SG701"), (9, "SG524")],
+    ),
+    "what a Quadlet gives to podman": (
+        "vllm.container",
+        "[Container]\nImage=docker.io/vllm/vllm-openai:v0.33.0\nUser=0\n"
+        "PodmanArgs=--privileged --pid=host\n"
+        "Exec=--model openai/gpt-oss-20b --gpu-memory-utilization 0.7 --host 10.0.0.11\n",
+        [(3, "SG883"), (4, "SG713"), (4, "SG883")],
+    ),
+    "a unit that gives up, as root": (
         "vllm.service",
-        "[Unit]\nStartLimitIntervalSec=600\nStartLimitBurst=3\n[Service]\nRestart=always\n"
+        "[Unit]\nStartLimitIntervalSec=600\nStartLimitBurst=3\n[Service]\nRestart=always\nUser=root\n"
         "ExecStart=/opt/venv/bin/vllm serve openai/gpt-oss-20b --host 10.0.0.11"
         " --gpu-memory-utilization 0.7 --max-model-len 8192\n",
-        [],
+        [(6, "SG883")],
     ),
 }
 

@@ -25,7 +25,7 @@ def containers(words: Sequence[Word]) -> Iterator[Container]:
         if word.text.endswith("run_cluster.sh"):
             yield from _under_ray(words[number + 1 :])
         if word.text == "run" and _is_client(words[max(number - 2, 0) : number]):
-            yield _container(words[number + 1 :])
+            yield container(words[number + 1 :])
 
 
 def _is_client(words: Sequence[Word]) -> bool:
@@ -43,12 +43,13 @@ def _under_ray(words: Sequence[Word]) -> Iterator[Container]:
         image, address, role, cache, *options = given
         mount = (replace(cache, text=t) for t in ("-v", f"{cache.text}:/root/.cache/huggingface"))
         start = (replace(role, text=text) for text in ("ray", "start", role.text))
-        found = _container([*options, *mount, image, *start])
+        found = container([*options, *mount, image, *start])
         item = Item("address", address.text, (address,), "docker", found.owner)
         yield replace(found, items=(*found.items, item))
 
 
-def _container(words: Sequence[Word]) -> Container:
+def container(words: Sequence[Word]) -> Container:
+    """The container of the words after `run`."""
     options: dict[str, Word] = {}
     env: list[Variable] = []
     mounts: list[Word] = []

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from generator.adoption.docker import variable
+from generator.adoption import docker
 from generator.adoption.found import Container, Variable, Word
 from generator.adoption.items import of_entries
 from generator.adoption.shell import shell_words
@@ -24,7 +24,7 @@ def is_unit(text: str) -> bool:
 def environment(text: Text) -> Iterator[Variable]:
     """The variables that a unit sets."""
     for word in _words(text, "Environment"):
-        yield from variable(word)
+        yield from docker.variable(word)
 
 
 def named(text: Text) -> Iterator[tuple[str, Word]]:
@@ -51,9 +51,11 @@ def quadlet(text: Text) -> Iterator[Container]:
     if "Image" not in entries:
         return
     env = tuple(environment(text))
-    known = {own.name: own.value.text for own in env}
+    known = {one.name: one.value.text for one in env}
     words = [*_words(text, "Entrypoint", known), *_words(text, "Exec", known)]
-    options = {name: entries[key][0] for key, name in _OPTIONS.items() if key in entries}
+    given = docker.container([*_words(text, "PodmanArgs"), entries["Image"][0]]).options
+    own = {name: entries[key][0] for key, name in _OPTIONS.items() if key in entries}
+    options = {**given, **own}
     container = Container(
         options["name"].text if "name" in options else "container",
         entries["Image"][0],

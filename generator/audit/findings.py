@@ -7,11 +7,15 @@ path came from. What a site file can't express is checked here, by separate rule
 import re
 from collections.abc import Iterator
 
-from generator.adoption import Adoption
+from generator.adoption import Adoption, adopt
+from generator.adoption.captures import serves
+from generator.adoption.command import find
 from generator.adoption.found import Word
 from generator.adoption.mounts import mounts
+from generator.adoption.running import size
 from generator.audit import own
 from generator.diagnostics import Finding, Related
+from generator.records import replace
 from generator.reports.remarks import Place, Remark
 from generator.rules.registry import RULES
 
@@ -27,9 +31,24 @@ _OF_SITES = frozenset(
 def audit(adopted: Adoption) -> list[Remark]:
     """The findings, by file and line, each once."""
     found = [remark for finding in adopted.assumed.findings for remark in _remark(adopted, finding)]
+    for other in _others(adopted):
+        about = (one for one in other.assumed.findings if one.path[:1] in (("engine",), ("model",)))
+        found += [remark for finding in about for remark in _remark(other, finding)]
     found += own.remarks(adopted)
     unique = {(r.rule, r.place.file, r.place.span, r.message): r for r in found}
     return sorted(unique.values(), key=_order)
+
+
+def _others(adopted: Adoption) -> Iterator[Adoption]:
+    """Each engine on one node that the site does not hold, in a site of its own."""
+    held = {(word.file, word.span) for word in adopted.draft.origins.values()}
+    for node in adopted.found.nodes:
+        for container in node.containers:
+            command = find(container, dict(node.programs)) if serves(container) else None
+            is_held = any((word.file, word.span) in held for word in container.words)
+            if command and command.served and not is_held and size(command) == 1:
+                alone = (replace(node, containers=(container,)),)
+                yield adopt(replace(adopted.found, nodes=alone, items=()), "mine", "mine.yaml")
 
 
 def _order(remark: Remark) -> tuple[str, int, int, str]:
@@ -72,9 +91,8 @@ def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
     # An empty variable masks a line of nccl.conf; without such a line it has no effect.
     nodes = adopted.found.nodes
     if finding.rule == "SG413" and finding.path[-2:-1] == ("env",) and all(n.place for n in nodes):
-        name, place = str(finding.path[-1]), adopted.origin(finding.path)
-        is_set = any(name == own.name for node in nodes for own in node.settings)
-        return bool(place and not place.text and not is_set)
+        is_set = any(finding.path[-1] == own.name for node in nodes for own in node.settings)
+        return bool(origin and not origin.text and not is_set)
     return False
 
 

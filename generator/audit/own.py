@@ -9,9 +9,10 @@ from generator.adoption import Adoption
 from generator.adoption.captures import serves
 from generator.adoption.found import REMOVED, Container, FoundNode, Interface, Item, Variable, Word
 from generator.catalogs.commands import marks
-from generator.diagnostics import Severity, listed
+from generator.diagnostics import listed
 from generator.hardware import FABRIC_HALVES, HALVES, PORTS, Half
 from generator.reports.remarks import Place, Remark
+from generator.resources import rows
 from generator.rules.registry import documented
 from generator.sitefile.redaction import is_secret_key, is_secret_text
 
@@ -30,16 +31,15 @@ def remarks(adopted: Adoption) -> Iterator[Remark]:
             advice = "see what is wrong with it: nothing in it was checked"
             yield _remark("SG884", "this file can't be read", advice, word)
         for container in node.containers:
-            yield from _container(container)
-            yield from _node_wide(container)
+            yield from _rights(container)
             yield from _two_owners(node, container)
             yield from _keys(adopted.found.texts, container)
-        yield from _assigned(adopted.found.texts, node)
-    yield from _restarts(adopted.found.items)
+        yield from _written(adopted.found.texts, node.assigned)
+    yield from _units(adopted.found.items)
 
 
 def _remark(rule: str, message: str, advice: str, word: Word) -> Remark:
-    severity = documented()[rule].severity if rule in documented() else Severity.WARNING
+    severity = documented()[rule].severity
     return Remark(rule, severity, message, advice, Place(word.file, "", word.span))
 
 
@@ -111,14 +111,14 @@ def _subnets(node: FoundNode) -> Iterator[Remark]:
                 yield _remark("SG881", message, advice, word)
 
 
-def _restarts(items: Iterable[Item]) -> Iterator[Remark]:
-    """Units that restart an engine again and again."""
+def _units(items: Iterable[Item]) -> Iterator[Remark]:
+    """Units that restart an engine again and again, or run it as root."""
     files: dict[str, dict[str, Item]] = {}
     for item in items:
         if item.kind in ("unit", "quadlet"):
             files.setdefault(item.place.file, {})[item.what] = item
     for own in files.values():
-        restart = own.get("Service.Restart")
+        restart, user = own.get("Service.Restart"), own.get("Service.User")
         start = own.get("Service.ExecStart") or own.get("Container.Image")
         limits = [own.get(f"{section}.StartLimitBurst") for section in ("Unit", "Service")]
         off = own.get("Unit.StartLimitIntervalSec")
@@ -126,6 +126,9 @@ def _restarts(items: Iterable[Item]) -> Iterator[Remark]:
         serves = start and re.search(r"docker[ -]|podman[ -]|" + "|".join(marks()), start.value)
         if restart and serves and restart.value in ("always", "on-failure") and not is_bound:
             yield _remark("SG882", *_ENDLESS, restart.place)
+        is_client = start and re.search("docker|podman|compose", start.value)
+        if user and serves and not is_client and user.value in ("root", "0"):
+            yield _remark("SG883", "the engine runs as root", "name another login", user.place)
 
 
 _ENDLESS = (
@@ -146,26 +149,12 @@ def _settings(node: FoundNode) -> Iterator[Remark]:
             )
 
 
-def _container(container: Container) -> Iterator[Remark]:
-    privileged = container.options.get("privileged")
-    if privileged and privileged.text in ("true", "--privileged"):
-        yield _remark(
-            "SG713",
-            "a privileged container is root on the node",
-            "write '--cap-add IPC_LOCK --device /dev/infiniband --ulimit memlock=-1' in its place",
-            privileged,
-        )
-
-
-def _node_wide(container: Container) -> Iterator[Remark]:
-    """What a container has of its node beyond what an engine needs, and endless restarts."""
-    pid, user = container.options.get("pid"), container.options.get("user")
-    if pid and pid.text in ("host", "true"):
-        advice = "remove it: it sees and can end all processes of the node"
-        yield _remark("SG883", "the container has the node's process ids", advice, pid)
-    if user and user.text.partition(":")[0] in ("0", "root"):
-        advice = "name a login without rights, which owns the cache"
-        yield _remark("SG883", "the container runs as root", advice, user)
+def _rights(container: Container) -> Iterator[Remark]:
+    """What a container may do on its node beyond what an engine needs."""
+    for rule, name, values, message, advice in rows("container-rights"):
+        option = container.options.get(name)
+        if option and option.text.partition(":")[0] in values.split():
+            yield _remark(rule, message, advice, option)
 
 
 def _two_owners(node: FoundNode, container: Container) -> Iterator[Remark]:
@@ -191,15 +180,12 @@ def _starts(line: str, name: str) -> bool:
     return "docker" in line and bool(re.search(named, line))
 
 
-def _assigned(texts: Mapping[str, str], node: FoundNode) -> Iterator[Remark]:
-    """Keys that a script sets itself."""
-    for variable in node.assigned:
-        word = variable.value
-        if _is_expanded(texts, word):
-            continue
-        if _is_key(variable):
+def _written(texts: Mapping[str, str], variables: Iterable[Variable]) -> Iterator[Remark]:
+    """Keys that a file gives to variables itself."""
+    for variable in variables:
+        if _is_key(variable) and not _is_expanded(texts, variable.value):
             message = f"the value of {variable.name} is written in the file"
-            yield _remark("SG845", message, _ADVICE, word)
+            yield _remark("SG845", message, _ADVICE, variable.value)
 
 
 def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
@@ -215,15 +201,10 @@ def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
             yield _remark("SG845", f"the value of {name} is written in the command", _ADVICE, word)
         elif is_secret_text(text):
             yield _remark("SG845", "a key is written in the command", _ADVICE, word)
-    for variable in container.env:
-        word = variable.value
-        # A separate file of variables is where a key belongs.
-        is_kept_apart = container.image is not None and word.file != container.image.file
-        if is_kept_apart or _is_expanded(texts, word):
-            continue
-        if _is_key(variable):
-            message = f"the value of {variable.name} is written in the file"
-            yield _remark("SG845", message, _ADVICE, word)
+    # A separate file of variables is where a key belongs.
+    image = container.image
+    own = (v for v in container.env if image is None or v.value.file == image.file)
+    yield from _written(texts, own)
 
 
 _ADVICE = "make it a new one, and keep it in a file that root alone reads, as by 'env_file'"
@@ -239,7 +220,7 @@ def _is_key(variable: Variable) -> bool:
 # Placeholders for keys in guides.
 _PLACEHOLDER = re.compile(
     r"(?i)<.*>|.*(\byour|your[-_]|x{4,}|\.\.\.|change[-_]?me|replace|no[-_]?key|not[-_]?needed|dummy).*"
-    r"|(sk-)?(empty|none|null|no|false|true|local|fake|unused|placeholder|test|any(thing)?|token-abc123)"
+    r"|(sk-)?(empty|none|null|no|false|true|local|fake|unused|placeholder|test|any(thing)?|token-abc123|vllm|sglang|ollama|lm-studio)"
 )
 
 
