@@ -773,10 +773,15 @@ services() {
 }
 
 models() {
-  other=$(sed -n 's/^HUB=//p' "$root"/etc/sparkgen/node.env "$root"/etc/sparkgen/groups/*.node.env 2>/dev/null | sort -u)
-  # shellcheck disable=SC2086 # Each is a word.
-  for hub in "$root"/home/*/.cache/huggingface/hub "$root"/root/.cache/huggingface/hub "$root"/var/cache/huggingface/hub \
-    $(printf "$root%s\n" $other | grep -v '/.cache/huggingface/hub$'); do
+  # Of an installed site, of running containers, and the usual places.
+  {
+    sed -n "s|^HUB=|$root|p" "$root"/etc/sparkgen/node.env "$root"/etc/sparkgen/groups/*.node.env 2>/dev/null
+    sed -n "s|^mount \"\(/[^\" ]*\)\" \"[^\" ]*/huggingface\".*|$root\1/hub|p" "$work/$node"/containers/*.txt 2>/dev/null
+    for folder in "$root"/home/*/.cache/huggingface "$root"/root/.cache/huggingface "$root"/var/cache/huggingface \
+      "$root"/srv "$root"/srv/* "$root"/data "$root"/data/* "$root"/mnt/* "$root"/opt/* "$root"/models; do
+      printf '%s\n' "$folder" "$folder/hub"
+    done
+  } | sort -u | while read -r hub; do
     for folder in "$hub"/models--*; do
       [ -d "$folder/snapshots" ] || continue
       name=$(printf '%s' "${folder##*/}" | sed -e 's/^models--//' -e 's/--/\//')

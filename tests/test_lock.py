@@ -250,6 +250,88 @@ def test_files_that_the_site_carries_are_locked(lab: Path, sparkgen: Command) ->
     assert (outcome.code, outcome.out.partition(",")[0]) == (1, "chat.jinja: changed")
 
 
+GROUPS = """\
+version: 1
+name: lab
+nodes:
+  - {name: spark1, management: {address: 10.0.0.11/24}}
+  - {name: spark2, management: {address: 10.0.0.12/24}}
+topology: {kind: single}
+groups:
+  - name: chat
+    nodes: [spark1]
+    model: {name: gpt-oss-120b, context_length: 32768, max_sequences: 4}
+    engine: {name: vllm, version: 0.33.0, image: 'vllm/vllm-openai:v0.33.0'}
+  - name: code
+    nodes: [spark2]
+    model: {name: gpt-oss-20b, context_length: 32768, max_sequences: 4}
+    engine: {name: vllm, version: 0.32.0, image: 'vllm/vllm-openai:v0.32.0'}
+"""
+
+
+def test_locks_of_two_groups_are_merged(lab: Path, sparkgen: Command) -> None:
+    """Each branch locks the group whose node it captured; the other group's entries stay."""
+    (lab / "lab.yaml").write_text(GROUPS)
+    both = [of_group(1, "v0.33.0", "120b", "a1"), of_group(2, "v0.32.0", "20b", "a2")]
+    assert locked(lab, sparkgen, *both)[0] == 0
+    git(lab, "init", "--initial-branch", "main")
+    commit(lab)
+    for branch, moved in (
+        ("chat", of_group(1, "v0.33.0", "120b", "b1")),
+        ("code", of_group(2, "v0.32.0", "20b", "b2")),
+    ):
+        git(lab, "checkout", "-b", branch, "main")
+        (lab / branch).mkdir()
+        archive = moved.capture(lab / branch)
+        outcome = sparkgen("lock", "lab.yaml", archive, cwd=lab)
+        assert "no longer in the site" not in outcome.out
+        assert outcome.err.count(": it stays as it is locked\n") == 2
+        commit(lab)
+    git(lab, "checkout", "main")
+    for branch in ("chat", "code"):
+        git(lab, "merge", "--no-edit", branch)
+    merged = parse("", read_lock(lab))
+    assert [image.digest[7:9] for image in merged.images] == ["b2", "b1"]
+    assert [model.commit[:2] for model in merged.models] == ["b1", "b2"]
+    assert sparkgen("lock", "lab.yaml", "--check", cwd=lab).code == 0
+
+
+def of_group(number: int, tag: str, size: str, content: str) -> Machine:
+    """A node of a group, with an image and a commit that begin with two digits."""
+    hub, revision = (
+        f"home/nvidia/.cache/huggingface/hub/models--openai--gpt-oss-{size}",
+        content * 20,
+    )
+    files = {f"{hub}/refs/main": revision, f"{hub}/snapshots/{revision}/config.json": "{}"}
+    digests = [f"vllm/vllm-openai@sha256:{content * 32}"]
+    engine = Container("vllm", f"vllm/vllm-openai:{tag}", digests=digests)
+    return Machine(f"spark{number}", files, {}, [engine])
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=x", "-c", "user.email=x@x")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", "lab.yaml", "lab.lock.yaml")
+    git(folder, "commit", "--message", "lock")
+
+
+def test_the_cache_of_the_site_counts(lab: Path, sparkgen: Command) -> None:
+    """Another one has an older commit; before anything is installed, nothing names the site's."""
+    (lab / "lab.yaml").write_text(
+        SITE.replace("max_sequences: 4}", "max_sequences: 4, cache: /srv/cache}")
+    )
+    nodes = [node(name) for name in ("spark1", "spark2")]
+    own = "srv/cache/hub/models--openai--gpt-oss-120b"
+    more = {f"{own}/refs/main": OTHER, f"{own}/snapshots/{OTHER}/config.json": "{}"}
+    nodes = [replace(one, files={**one.files, **more}) for one in nodes]
+    assert locked(lab, sparkgen, *nodes)[0] == 0
+    (model,) = parse("", read_lock(lab)).models
+    assert model.commit == OTHER
+
+
 def test_caches_and_images_that_only_the_bundle_names(lab: Path, sparkgen: Command) -> None:
     """A cache elsewhere, an image that waits for its turn, and what an image is built from."""
     hub, base = "srv/hub", "sha256:" + "e5" * 32
@@ -272,9 +354,12 @@ def test_caches_and_images_that_only_the_bundle_names(lab: Path, sparkgen: Comma
     other = held.capture(lab / "other")
     assert reading.declaration
     found = lock_of(
-        reading.declaration,
+        Lock((LockedImage(IMAGE),), ()),
+        ["spark1"],
         [read(other.name, other.read_bytes())],
-        bases=["vllm/vllm-openai:v0.33.0"],
+        Lock((), ()),
+        {},
+        ["vllm/vllm-openai:v0.33.0"],
     )
     assert LockedImage(IMAGE, digest=base) in found.lock.images
 

@@ -10,10 +10,9 @@ from generator.commands.adopting import captures_of
 from generator.commands.options import DRIFT, FOLDER
 from generator.commands.sites import TEXTUAL, publish, read_valid
 from generator.drift import NEVER, drift, missing
-from generator.pipeline import ValidReading, read_site
+from generator.pipeline import Reading, read_site
 from generator.reports.remarks import Remark
 from generator.reports.text import plain
-from generator.site import Site
 from generator.sitefile.beside import nothing_beside
 from generator.sitefile.disk import beside
 from generator.sitefile.lock import lock_name
@@ -40,7 +39,8 @@ def check_nodes(paths: Sequence[Path], quiet: bool, form: str) -> None:
     (valid,) = read_valid(sites, form=form)
     site, reading = valid.site, valid.reading
     captures = captures_of(archives, form)
-    seen = drift(site, captures, reading.lock, _unlocked(valid))
+    plain = unlocked(reading, valid.file).site if reading.lock else None
+    seen = drift(site, captures, reading.lock, plain)
     found, uncompared, absent = seen.differences, seen.uncaptured, missing(site, captures)
     verdicts = {
         node.name: _verdict([r for r in found if r.message.startswith(f"{node.name}: ")])
@@ -64,15 +64,12 @@ def check_nodes(paths: Sequence[Path], quiet: bool, form: str) -> None:
         sys.exit(DRIFT)
 
 
-def _unlocked(valid: ValidReading) -> Site | None:
-    """The site without its lock, if it has one: a lock may be made of nodes that run already."""
-    if valid.reading.lock is None:
-        return None
-    near, own = beside(valid.file), lock_name(str(valid.file))
-    raw = valid.reading.raw[""]
+def unlocked(reading: Reading, file: Path) -> Reading:
+    """The site without its lock: a lock may be made of nodes that run already."""
+    near, own = beside(file), lock_name(str(file))
     return read_site(
-        str(valid.file), raw, lambda path: near(path) if path != own else nothing_beside(path)
-    ).site
+        str(file), reading.raw[""], lambda path: near(path) if path != own else nothing_beside(path)
+    )
 
 
 def _verdict(found: Sequence[Remark]) -> str:

@@ -1,7 +1,7 @@
 """`sparkgen lock`."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import click
 
 from generator.commands import completion
 from generator.commands.adopting import captures_of
+from generator.commands.live import unlocked
 from generator.commands.options import DATA_FORM, DRIFT, QUIET, SITE
 from generator.commands.sites import accessing, publish, read, refuse
 from generator.locking.locking import Locking, changes, lock_of, stale
@@ -17,7 +18,6 @@ from generator.pipeline import Reading
 from generator.records import replace
 from generator.services import images
 from generator.site import FILES
-from generator.site.complete import CompleteDeclaration, CompletePart
 from generator.site.container import ImageBuild
 from generator.sitefile.lock import SUFFIX, Lock, LockedFile, LockedImage, LockedModel
 
@@ -44,9 +44,12 @@ def command(site: Path, captures: tuple[Path, ...], check: bool, quiet: bool, fo
     if reading.declaration is None:
         refuse(reading)
     target = site.with_name(site.name.removesuffix(".yaml") + SUFFIX)
-    made, moved = _made(reading, captures, form)
+    before, plain = reading.lock or Lock((), ()), unlocked(reading, site)
+    made = _made(plain, before, captures, form)
+    moved = list(changes(before, made.lock)) if captures else []
     if check:
-        moved += [*stale(reading.lock or Lock((), ()), _named(reading))]
+        bases = (build.base for build in _builds(plain) if before.image(build.base))
+        moved += [*stale(before, _named(plain, bases))]
     if not made.different and not check:
         with accessing(target):
             target.write_text(made.lock.text(), encoding="utf-8", newline="\n")
@@ -58,30 +61,33 @@ def command(site: Path, captures: tuple[Path, ...], check: bool, quiet: bool, fo
         sys.exit(DRIFT)
 
 
-def _made(reading: Reading, paths: Sequence[Path], form: str) -> tuple[Locking, list[str]]:
-    """The lock that captures make, and how it differs from the one that is there."""
+def _made(reading: Reading, before: Lock, paths: Sequence[Path], form: str) -> Locking:
+    """The lock that captures make."""
     if not paths:
-        return Locking(Lock((), ()), (), ()), []
+        return Locking(Lock((), ()), (), ())
     assert reading.declaration
-    declared = _as_written(reading.declaration, reading.lock)
-    builds = {build.name: f"sha256:{build.inputs}" for build in _builds(reading)}
-    beside = [name for name, _ in images(declared.services, declared.nodes)]
-    bases = [build.base for build in _builds(reading)]
-    made = lock_of(declared, captures_of(paths, form), beside, builds, bases)
-    answers = reading.lock.answers if reading.lock else ()
-    lock = replace(made.lock, answers=answers, files=_named(reading).files)
-    return replace(made, lock=lock), list(changes(reading.lock, lock))
+    bases = {build.base for build in _builds(reading)}
+    wanted, nodes = _named(reading, bases), [node.name for node in reading.declaration.nodes]
+    made = lock_of(wanted, nodes, captures_of(paths, form), before, _hubs(reading), bases)
+    return replace(made, lock=replace(made.lock, answers=before.answers, files=wanted.files))
 
 
-def _named(reading: Reading) -> Lock:
+def _hubs(reading: Reading) -> dict[str, str]:
+    """The caches that the engines' models are read from."""
+    parts = reading.site.parts if reading.site else ()
+    envs = [(source, part.nodes[0].env) for part in parts for source in part.model.downloads]
+    return {source: env.get("HF_HUB_CACHE", "") for source, env in envs}
+
+
+def _named(reading: Reading, bases: Iterable[str]) -> Lock:
     """What a site names, and the files that it carries, as a lock without digests."""
     assert reading.declaration
-    declared = _as_written(reading.declaration, reading.lock)
+    declared = reading.declaration
     names = [name for name, _ in declared.images if "@" not in name]
     names += [name for name, _ in images(declared.services, declared.nodes)]
     builds = {build.name: f"sha256:{build.inputs}" for build in _builds(reading)}
-    bases = {b.base for b in _builds(reading) if reading.lock and reading.lock.image(b.base)}
-    locked = (LockedImage(n, inputs=builds.get(n, "")) for n in {*names, *builds, *bases})
+    every = sorted({*names, *builds, *bases})
+    locked = [LockedImage(name, inputs=builds.get(name, "")) for name in every]
     models = (LockedModel(source, revision, "") for source, revision, _ in declared.downloads)
     return Lock(tuple(locked), tuple(models), files=tuple(_files(reading)))
 
@@ -99,22 +105,6 @@ def _files(reading: Reading) -> Iterator[LockedFile]:
     own |= {f"image/{f.path}": f.data for build in _builds(reading) for f in build.files}
     for path, data in sorted(own.items()):
         yield LockedFile(path, sha256(data).hexdigest())
-
-
-def _as_written(declared: CompleteDeclaration, lock: Lock | None) -> CompleteDeclaration:
-    """The declared site without the effects of its previous lock."""
-    if isinstance(declared, CompletePart):
-        return _part_as_written(declared, lock)
-    groups = tuple(_part_as_written(group, lock) for group in declared.groups)
-    return replace(declared, groups=groups)
-
-
-def _part_as_written(part: CompletePart, lock: Lock | None) -> CompletePart:
-    image = part.engine.image.partition("@")[0]
-    known = lock.image(image) if lock else None
-    if known is None or known.pinned != part.engine.image:
-        return part
-    return replace(part, engine=replace(part.engine, image=image))
 
 
 def _report(target: Path, made: Locking, moved: list[str], quiet: bool, check: bool) -> None:

@@ -18,7 +18,7 @@ from generator.drift.recorded import of_bundle, of_captures
 from generator.pipeline import Reading
 from generator.reports import drift as of_disk
 from generator.site.places import BASE_TEXT, LOCK_TEXT, SITE_TEXT
-from generator.sitefile.beside import Source, nothing_beside
+from generator.sitefile.beside import Source, SourceFile, nothing_beside
 from generator.sitefile.disk import beside
 from generator.sitefile.lock import lock_name
 
@@ -40,8 +40,7 @@ def import_recorded(inputs: Sequence[str], file: Path | None, quiet: bool, form:
     near = beside(file) if file else nothing_beside
     reading, own = found.read(str(file or "mine.yaml"), near)
     if file:
-        _write(file, found.texts, reading)
-        _write_own(file.parent, own)
+        _write(file, found.texts, reading, own)
     changed = [
         *found.others,
         *(_changed(reading, captures) if captures else _edited(reading, folder)),
@@ -78,24 +77,20 @@ def _edited(reading: Reading, folder: Path) -> list[str]:
     return list(of_disk.lines(comparison, folder)) if comparison.drifted else []
 
 
-def _write(file: Path, texts: Mapping[str, str], reading: Reading) -> None:
-    """The site file and what was beside it, unless that is there already."""
+def _write(
+    file: Path, texts: Mapping[str, str], reading: Reading, own: Mapping[str, Source]
+) -> None:
+    """The site file, what was beside it unless that is there already, and its own files."""
     base = next((Path(name) for name in reading.raw if name), None)
     paths = {SITE_TEXT: file, LOCK_TEXT: file.with_name(lock_name(file.name)), BASE_TEXT: base}
-    for name, path in paths.items():
-        if path is None or name not in texts or path.exists():
-            continue
+    files = {
+        path: SourceFile("", texts[name].encode(), False)
+        for name, path in paths.items()
+        if path is not None and name in texts and not path.exists()
+    }
+    files |= {file.parent / name / one.path: one for name in own for one in own[name].files}
+    for path, one in files.items():
         with accessing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(texts[name], encoding="utf-8", newline="\n")
-
-
-def _write_own(folder: Path, own: Mapping[str, Source]) -> None:
-    """The site's own files, which are not there."""
-    for name, source in own.items():
-        for one in source.files:
-            path = folder / name / one.path
-            with accessing(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(one.data)
-                path.chmod(0o755 if one.is_executable else 0o644)
+            path.write_bytes(one.data)
+            path.chmod(path.stat().st_mode | 0o111 * one.is_executable)

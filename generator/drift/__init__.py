@@ -9,10 +9,9 @@ from generator.bundle.tree import File
 from generator.capture import Capture
 from generator.diagnostics import listed
 from generator.drift import between, engines, installed, interfaces, units
-from generator.drift.seen import UNCAPTURED, Seen
+from generator.drift.seen import UNCAPTURED, Seen, remark
 from generator.records import record
 from generator.reports.remarks import Place, Remark
-from generator.rules.registry import documented
 from generator.site import Site
 from generator.sitefile.lock import Lock
 
@@ -42,11 +41,11 @@ def drift(
     found: list[Remark] = []
     lacking: dict[str, list[str]] = {}
     for one in seen:
-        for remark in _node(one.site, one, lock):
-            if remark.rule != UNCAPTURED:
-                found.append(remark)
-            elif remark.message not in lacking.setdefault(one.node.name, []):
-                lacking[one.node.name].append(remark.message)
+        for difference in _node(one.site, one, lock):
+            if difference.rule != UNCAPTURED:
+                found.append(difference)
+            elif difference.message not in lacking.setdefault(one.node.name, []):
+                lacking[one.node.name].append(difference.message)
     return Drift([*found, *between.between(site, seen), *_strangers(site, captures)], lacking)
 
 
@@ -85,19 +84,16 @@ def missing(site: Site, captures: Iterable[Capture]) -> list[str]:
 
 def _strangers(site: Site, captures: Iterable[Capture]) -> Iterator[Remark]:
     known = {node.name for node in site.nodes}
-    severity, advice = (
-        documented()["SG860"].severity,
-        f"its nodes are {listed(sorted(known), 'and')}",
-    )
     for capture in (capture for capture in captures if capture.node.lower() not in known):
         message = f"{capture.node} is not a node of {site.name}"
-        yield Remark("SG860", severity, message, advice, Place(capture.archive))
+        advice = f"its nodes are {listed(sorted(known), 'and')}"
+        yield remark("SG860", message, advice, Place(capture.archive))
 
 
 def _node(site: Site, seen: Seen, lock: Lock | None) -> Iterator[Remark]:
     links = list(interfaces.interfaces(seen))
     yield from links
-    yield from installed.owners(seen, "".join(remark.help for remark in links))
+    yield from installed.owners(seen, "".join(link.help for link in links))
     yield from engines.settings(seen)
     yield from installed.files(seen)
     yield from installed.effects(site, seen)

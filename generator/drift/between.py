@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from generator.capture import Capture
 from generator.diagnostics import listed
-from generator.drift.seen import Seen
+from generator.drift.seen import Seen, remark
 from generator.locking.locking import commit_on, image_on
 from generator.reports.remarks import Place, Remark
 from generator.resources import rows
-from generator.rules.registry import documented
 from generator.site import Part, Site
 
 
@@ -29,9 +28,8 @@ def between(site: Site, seen: Sequence[Seen]) -> Iterator[Remark]:
         if len(by_value) > 1:
             versions = "; ".join(f"{v} on {listed(names, 'and')}" for v, names in by_value.items())
             message = f"{what} differs: {versions}"
-            place = Place(seen[0].capture.archive)
             advice = "bring all nodes to the same: what one is updated to, the others wait for"
-            yield Remark("SG867", documented()["SG867"].severity, message, advice, place)
+            yield remark("SG867", message, advice, Place(seen[0].capture.archive))
 
 
 def _contents(part: Part, seen: Seen) -> Iterator[tuple[str, str]]:
@@ -42,7 +40,7 @@ def _contents(part: Part, seen: Seen) -> Iterator[tuple[str, str]]:
         yield f"{image.image}, by its {kind},", known[:19]
     for source in part.model.downloads if not part.model.file else ():
         revision = part.model.revision_of(source)
-        if commit := commit_on(seen.capture, source, revision):
+        if commit := commit_on(seen.capture, source, revision, seen.hub(part)):
             yield f"{source}, revision {revision},", commit[:12]
     for name, version in seen.found.programs.items():
         yield f"{name} of the running process", version

@@ -277,17 +277,18 @@ def _downloads(
     path = "commands/models.txt"
     for source in part.model.downloads if not part.model.file else ():
         revision = part.model.revision_of(source)
-        there = commit_on(seen.capture, source, revision)
+        hub = seen.hub(part)
+        there, size = commit_on(seen.capture, source, revision, hub), sizes.get(f"{source} {hub}")
         locked = lock.commit(source, revision) if lock else ""
         known = catalogs.checkpoint(source)
         least = (known.weight_gb or 0) * 1e9 * _MOST_OF if known else 0
         if not there:
             message = f"{source}, revision {revision}, is not in the cache of the hub"
             yield seen.remark("SG864", message, "run models.sh", path)
-        elif source not in sizes:
+        elif size is None:
             yield seen.lacks(f"the size of {source}")
-        elif sizes[source] < least:
-            has, wanted = sizes[source] / 1e9, least / 1e9
+        elif size < least:
+            has, wanted = size / 1e9, least / 1e9
             message = f"{source} has {has:.1f} GB there, and its weights at least {wanted:.1f}"
             yield seen.remark("SG864", message, "run models.sh: it ends what is not whole", path)
         elif locked and there != locked:
@@ -300,10 +301,10 @@ _MOST_OF = 0.97
 
 
 def _sizes(text: str) -> Iterator[tuple[str, int]]:
-    """The bytes of each repository, folder and file; 0 if it is not there."""
+    """The bytes of each repository with its hub, folder and file; 0 if it is not there."""
     name = ""
     for label, _, rest in (line.partition(" ") for line in text.splitlines()):
-        name = rest.partition(" ")[0] if label == "cache" else name
+        name = rest if label == "cache" else name
         first, _, size = rest.rpartition(" ")
         if label in ("size", "path") and re.fullmatch("[0-9]{1,15}", size):
             yield first or name, int(size) << 10

@@ -12,11 +12,16 @@ from generator.diagnostics import Severity
 from generator.records import record
 from generator.reports.remarks import Place, Remark
 from generator.rules.registry import documented
-from generator.site import Node, Site
+from generator.site import Node, Part, Site
 
 OWN = "files/etc/sparkgen/bundle/"
 # In place of a rule, if a comparison was not possible.
 UNCAPTURED = ""
+
+
+def remark(rule: str, message: str, advice: str, place: Place) -> Remark:
+    """A remark with the severity of its rule."""
+    return Remark(rule, documented()[rule].severity, message, advice, place)
 
 
 @record
@@ -43,9 +48,8 @@ class Seen:
 
     def remark(self, rule: str, message: str, advice: str, path: str = "") -> Remark:
         """A remark about this node."""
-        severity = documented()[rule].severity
         place = Place(self.capture.place(path))
-        return Remark(rule, severity, f"{self.node.name}: {message}", advice, place)
+        return remark(rule, f"{self.node.name}: {message}", advice, place)
 
     def lacks(self, what: str) -> Remark:
         """What the bundle describes and the capture doesn't show, so that it is not compared."""
@@ -58,6 +62,11 @@ class Seen:
         except (ValueError, RecursionError):
             return []
         return [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
+
+    def hub(self, part: Part) -> str:
+        """The cache that an engine on this node reads its model from."""
+        own = (node.env for node in part.nodes if node.name == self.node.name)
+        return next((env.get("HF_HUB_CACHE", "") for env in own), "")
 
     def text(self, path: str) -> str:
         """A text of the capture, empty if it has none."""

@@ -1,12 +1,11 @@
 """What a site's names refer to on its nodes, from captures of them."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from generator.capture import Capture, records
 from generator.records import record
-from generator.site.complete import CompleteDeclaration
 from generator.sitefile.lock import Lock, LockedImage, LockedModel
 
 
@@ -20,48 +19,55 @@ class Locking:
 
 
 def lock_of(
-    declared: CompleteDeclaration,
+    wanted: Lock,
+    nodes: Iterable[str],
     captures: Sequence[Capture],
-    beside: Iterable[str] = (),
-    builds: Mapping[str, str] = {},
-    bases: Iterable[str] = (),
+    before: Lock,
+    hubs: Mapping[str, str],
+    bases: Collection[str] = (),
 ) -> Locking:
-    """The lock of a site's images and models; nodes that have none of them do not count.
+    """What the `wanted` names stand for on nodes; those that have none of them do not count.
 
-    `beside` are the images of its services, `builds` those that the site builds, with the checksums
-    of their inputs, and `bases` what they are built from, which no node needs to keep.
+    What no node has stays as it was `before`. `hubs` are the caches that models are read from, and
+    `bases` the images that others are built from, which no node needs to keep.
     """
     missing, different = [], []
     images: list[LockedImage] = []
-    of_engines = [name for name, _ in declared.images if "@" not in name]
-    for name in dict.fromkeys((*of_engines, *beside, *builds, *bases)):
-        found = {c.node: image for c in captures if (image := image_on(c, name, name in builds))}
-        others = [node for node, image in found.items() if image.inputs != builds.get(name, "")]
-        if name in builds and others:
+    for name, inputs in ((image.image, image.inputs) for image in wanted.images):
+        found = {c.node: image for c in captures if (image := image_on(c, name, bool(inputs)))}
+        others = [node for node, image in found.items() if image.inputs != inputs]
+        kept = [image for image in before.images if (image.image, image.inputs) == (name, inputs)]
+        if others:
             on = ", ".join(others)
             missing.append(f"{name} on {on} differs from what the site builds: run build.sh")
         elif len({(image.digest or image.layers) for image in found.values()}) > 1:
             different.append(_differing(name, {n: _short(i) for n, i in found.items()}))
-        elif found:
-            images.append(next(iter(found.values())))
-        elif name not in bases:
-            missing.append(f"no node has the image {name}")
+        elif not found and name not in bases:
+            missing.append(f"no node has the image {name}{_STAYS * bool(kept)}")
+        images += [*found.values(), *kept][:1] if not others else []
     models: list[LockedModel] = []
-    for source, revision, _ in declared.downloads:
-        commits = {c.node: commit for c in captures if (commit := commit_on(c, source, revision))}
+    for source, revision in ((model.source, model.revision) for model in wanted.models):
+        hub = hubs.get(source, "")
+        commits = {
+            c.node: commit
+            for c in captures
+            if (commit := commit_on(c, source, revision, hub) or commit_on(c, source, revision))
+        }
+        kept_commit = before.commit(source, revision)
         if len({*commits.values()}) > 1:
             short = {node: commit[:12] for node, commit in commits.items()}
             different.append(_differing(f"{source}, revision {revision}", short))
-        elif commits:
-            models.append(LockedModel(source, revision, next(iter(commits.values()))))
-        else:
-            missing.append(f"no node has {source}, revision {revision}")
-    missing += [
-        f"{node.name} is not captured"
-        for node in declared.nodes
-        if node.name not in {capture.node for capture in captures}
-    ]
+        elif not commits:
+            stays = _STAYS * bool(kept_commit)
+            missing.append(f"no node has {source}, revision {revision}{stays}")
+        if commit := next(iter(commits.values()), kept_commit):
+            models.append(LockedModel(source, revision, commit))
+    known = {capture.node for capture in captures}
+    missing += [f"{node} is not captured" for node in nodes if node not in known]
     return Locking(Lock(tuple(images), tuple(models)), tuple(missing), tuple(different))
+
+
+_STAYS = ": it stays as it is locked"
 
 
 def image_on(capture: Capture, name: str, is_built: bool = False) -> LockedImage | None:
@@ -89,24 +95,27 @@ def image_on(capture: Capture, name: str, is_built: bool = False) -> LockedImage
     return None
 
 
-def commit_on(capture: Capture, source: str, revision: str) -> str:
-    """The commit that a node's hub cache has for a revision; empty if none."""
-    is_own = False
-    for line in capture.texts.get("commands/models.txt", "").splitlines():
-        label, *fields = line.split(" ")
-        if label == "cache":
-            is_own = fields[:1] == [source]
-        elif is_own and label == "ref" and fields[:1] == [revision]:
-            commit = fields[1] if len(fields) > 1 else ""
-            return commit if re.fullmatch(r"[0-9a-f]{40}", commit) else ""
-        elif is_own and label == "snapshot" and fields[:1] == [revision]:
-            return revision if re.fullmatch(r"[0-9a-f]{40}", revision) else ""
+def commit_on(capture: Capture, source: str, revision: str, hub: str = "") -> str:
+    """The commit that a node's `hub`, or any, has for a revision of a model; empty if none."""
+    for name, place, lines in caches(capture):
+        if name == source and hub in ("", place):
+            known: dict[str, str] = dict(re.findall(r"(?m)^ref (\S+) ([0-9a-f]{40})$", lines))
+            known |= {own: own for own in re.findall(r"(?m)^snapshot ([0-9a-f]{40}) ", lines)}
+            return known.get(revision, "")
     return ""
 
 
-def changes(before: Lock | None, after: Lock) -> Iterator[str]:
+def caches(capture: Capture) -> Iterator[tuple[str, str, str]]:
+    """Each model that a capture has of a hub's cache: its name, the hub, and the lines about it."""
+    for block in re.split(r"(?m)^cache ", capture.texts.get("commands/models.txt", ""))[1:]:
+        head, _, lines = block.partition("\n")
+        name, _, place = head.partition(" ")
+        yield name, place, lines
+
+
+def changes(before: Lock, after: Lock) -> Iterator[str]:
     """How a new lock differs from the previous one."""
-    old, new = (dict(_entries(lock)) if lock else {} for lock in (before, after))
+    old, new = (dict(_entries(lock)) for lock in (before, after))
     for what in dict.fromkeys((*new, *old)):
         if old.get(what) != new.get(what):
             yield f"{what}: {old.get(what, 'new')} -> {new.get(what, 'no longer in the site')}"

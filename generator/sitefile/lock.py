@@ -10,7 +10,7 @@
     answers:
       - {node: spark1, image: ..., settings: ..., status: accepted, weights: 36400000000}
 
-Each entry is a line, in order, so that git merges locks.
+Each entry is a line, in order, with a blank one between two: git merges changes of two entries.
 An answer is what an engine said of the settings with that checksum; a group's also names the group,
 and `weights` are the bytes of a rank's parameters, if the engine said how many.
 An image that was built on the nodes has no digest, but the checksum of its `layers`; one that the
@@ -121,9 +121,9 @@ class Lock:
 def _listed(key: str, entries: Sequence[Any], order: str) -> Iterator[str]:
     """The lines of a list, each entry in one; a value that is empty is left out."""
     rows = [{name: getattr(entry, name) for name in _FORMS[key]} for entry in entries]
-    if rows:
-        yield f"{key}:"
-    for row in sorted(rows, key=lambda row: [row[name] for name in order.split()]):
+    rows.sort(key=lambda row: [row[name] for name in order.split()])
+    for before, row in zip([f"{key}:", *[""] * len(rows)], rows, strict=False):
+        yield before
         yield f"  - {{{', '.join(f'{name}: {_plain(row[name])}' for name in row if row[name])}}}"
 
 
