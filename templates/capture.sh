@@ -1,9 +1,10 @@
 #!/bin/sh
 # Records what a DGX Spark runs, as plain text, in NODE.tar.gz in the current directory.
-#   sh capture.sh [NODE]     NODE defaults to the host's name
+#   sh capture.sh [--files] [NODE]     NODE defaults to the host's name
 # It changes nothing, contacts no other machine, and waits at most ten seconds for each answer. As root it can
 # read more: netplan's files, and the processes of containers. CAPTURE_ROOT is where the system is mounted, if
-# not at /.
+# not at /. With --files, it also takes the files that a site carries to the node, such as templates and scripts of
+# your own: nothing in them is removed, so read them first. A file in which a line looks like a key is left out.
 #
 # The lists of names below decide which values are kept, before anything is written: the values of all other
 # names, and whatever looks like a key, become [removed], with a hash whose key, /etc/machine-id, is not taken. Of network files, only wired interfaces are kept;
@@ -13,6 +14,8 @@ LC_ALL=C
 export LC_ALL
 umask 077
 
+files=
+[ "${1:-}" != --files ] || { files=yes && shift; }
 root=${CAPTURE_ROOT:-}
 host=$(uname -n)
 node=$(printf '%s' "${1:-${host%%.*}}" | tr -c 'A-Za-z0-9.-' '-')
@@ -298,6 +301,7 @@ CUDA_MODULE_LOADING CUDA_VERSION CUDA_CACHE_PATH NVIDIA_VISIBLE_DEVICES NVIDIA_D
 NVIDIA_VLLM_VERSION NVIDIA_SGLANG_VERSION NVIDIA_BUILD_ID NV_LIBNCCL_PACKAGE_VERSION LD_PRELOAD LD_LIBRARY_PATH
 PYTHONUNBUFFERED PYTHONHASHSEED SLURM_NNODES SLURM_NTASKS SLURM_PROCID SLURM_NODEID DG_JIT_CACHE_DIR SAFETENSORS_FAST_GPU MALLOC_ARENA_MAX IMAGE MODEL
 HOST PORT OPENAI_API_BASE_URL DEFAULT_MODELS ENABLE_OLLAMA_API WEBUI_AUTH ENABLE_SIGNUP WEBUI_SECRET_KEY_FILE
+WEBUI_URL WEBUI_SESSION_COOKIE_SECURE WEBUI_AUTH_COOKIE_SECURE
 ENABLE_PERSISTENT_CONFIG ENABLE_VERSION_UPDATE_CHECK DCGM_EXPORTER_LISTEN OMPI_ALLOW_RUN_AS_ROOT
 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM'
 
@@ -388,6 +392,8 @@ function gives_key(text, small) {
   if (is_shaped(text) || small ~ /:\/\/[^ \/@:]*:[^ \/@$]+@/ || small ~ /begin [a-z ]*private/) return 1
   if (small ~ /(bearer|basic) +[a-z0-9]/ || small ~ /(machine|login) .*password +[^ ]/) return 1
   if (small ~ /(^| )(-u|--user)[ =]*[^ :]+:[^ $]/ || small ~ /--[a-z-]*(password|secret|token|key)[ =][^ $-]/) return 1
+  if (small ~ /(sshpass|login|mysql[a-z]*|psql|redis-cli|ldap[a-z]*)( .*)? -[apw] *[^ $-]/) return 1
+  if (small ~ /(^|[^a-z])(pass|passcode|pw|pin|pin_?code) *[:=] *[^][ {}$<\/&*|>,#:=]/ || text ~ /(^|[^A-Za-z_.])[Kk][Ee][Yy] *[:=] *["\047][^"\047{]/) return 1
   return small ~ /(passw(or)?d|passphrase|pwd|secret|token|psk|cookie|credentials?|(api|access|secret|private|auth|encryption|license|admin|account)[-_]?key) *[:=] *[^][ {}$<\/&*|>,#:=]/
 }
 function has_key(name) { return tolower(name) ~ /key|token|secret|passw|auth|cred|cert|cookie|session|private/ }
@@ -813,7 +819,7 @@ network() {
   ask ibdev2netdev.txt ibdev2netdev
   ask rdma-link.txt rdma link
   if command -v lldpcli >/dev/null 2>&1; then
-    bounded lldpcli -f keyvalue show neighbors | grep -E '^lldp\.en[A-Za-z0-9]+\.(chassis\.name|port\.(ifname|descr|local))=[A-Za-z0-9._/-]*$' | take commands/lldp.txt
+    bounded lldpcli -f keyvalue show neighbors | grep -E '^lldp\.en[A-Za-z0-9]+\.(chassis\.name=[A-Za-z0-9._-]*|port\.(ifname|descr)=e[A-Za-z0-9]*)$' | take commands/lldp.txt
   fi
   for path in "$root"/sys/class/net/en*; do
     [ -e "$path" ] || continue
@@ -846,11 +852,14 @@ installed() {
     fi
   done
   # The site's own files, each of at most 64 KiB.
-  sed -n 's/^[0-9a-f]*  \(opt\/sparkgen\/files\/[A-Za-z0-9._\/-]*\)$/\1/p' "$own/SHA256SUMS" | while read -r file; do
-    if [ ! -r "$root/$file" ] || [ "$(head -c 65537 "$root/$file" | wc -c)" -gt 65536 ]; then continue; fi
+  sed -n 's/^[0-9a-f]*  \(opt\/sparkgen\/files\/[A-Za-z0-9._@+\/-]*\)$/\1/p' "$own/SHA256SUMS" | while read -r file; do
+    if [ -z "$files" ]; then echo "not taken without --files: $file" && continue; fi
+    if [ ! -r "$root/$file" ] || [ "$(head -c 65537 "$root/$file" | wc -c)" -gt 65536 ]; then
+      echo "not taken, since it is larger than 64 KiB or can't be read: $file" && continue
+    fi
     if awk "$redact"'gives_key($0) { found = 1 } END { exit found }' "$root/$file"; then
       [ -x "$root/$file" ] && kind=.run || kind=
-      base64 "$root/$file" | take "files/$file$kind.base64"
+      { base64 "$root/$file" && echo; } | take "files/$file$kind.base64"
     else
       echo "not taken, since there is a key in it: $file"
     fi

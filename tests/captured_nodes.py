@@ -151,6 +151,7 @@ class Machine:
     # Without it, they fail.
     others: Path | None = None
     modes: Mapping[str, int] = field(default_factory=dict)
+    options: Sequence[str] = ("--files",)
 
     def capture(self, folder: Path) -> Path:
         """Run the script on the node; returns the archive."""
@@ -176,7 +177,7 @@ class Machine:
         self._stand_ins(programs)
         path = f"{programs}:{self.others or os.environ['PATH']}"
         env = {"PATH": path, "CAPTURE_ROOT": str(root)}
-        argv = ["/bin/sh", SCRIPT, self.name]
+        argv = ["/bin/sh", SCRIPT, *self.options, self.name]
         return subprocess.run(
             argv, cwd=folder, env=env, capture_output=True, text=True, timeout=PATIENCE, check=True
         )

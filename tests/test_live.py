@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,6 +146,38 @@ def test_own_files_come_back_from_nodes(name: str, sparkgen: Command, tmp_path: 
     outcome = sparkgen("import", *archives, "-o", "site.yaml", cwd=tmp_path)
     assert "nothing has changed" in outcome.out
     assert of_ones_own(tmp_path) == of_ones_own(site.parent)
+
+
+def test_own_files_are_taken_only_if_asked_for(sparkgen: Command, tmp_path: Path) -> None:
+    """Any text can hold a key in a form that nobody knows."""
+    first, *others = clean(valid_file(GOLDEN / "direct-files/site.yaml"))
+    done = replace(first, options=()).run(tmp_path)
+    assert "not taken without --files: opt/sparkgen/files/chat.jinja\n" in done.stdout
+    archives = [tmp_path / f"{first.name}.tar.gz"]
+    archives += [replace(node, options=()).capture(tmp_path) for node in others]
+    assert not any("files/opt" in path for one in archives for path in texts_of(one))
+    outcome = sparkgen("import", *archives, "-o", "site.yaml", cwd=tmp_path)
+    assert (tmp_path / "site.yaml").read_text() == (GOLDEN / "direct-files/site.yaml").read_text()
+    assert "SG691" in outcome.err
+
+
+def texts_of(archive: Path) -> Iterable[str]:
+    return read(archive.name, archive.read_bytes()).texts
+
+
+def test_own_files_with_odd_names_come_back(sparkgen: Command, tmp_path: Path) -> None:
+    """An empty one too."""
+    files = {"a@b+c.jinja": "{{ x }}\r\n", "empty.txt": "", "run.sh": "#!/bin/sh\n"}
+    (tmp_path / "files").mkdir()
+    for name, text in files.items():
+        (tmp_path / "files" / name).write_bytes(text.encode())
+    sources = ", ".join(f"{{source: files/{name}}}" for name in files)
+    text = PATH.read_text().replace("\nengine:\n", f"\nengine:\n  files: [{sources}]\n")
+    (tmp_path / "site.yaml").write_text(text)
+    archives = [node.capture(tmp_path) for node in clean(valid_file(tmp_path / "site.yaml"))]
+    outcome = sparkgen("import", *archives, "-o", "again/site.yaml", cwd=tmp_path)
+    assert "nothing has changed" in outcome.out
+    assert of_ones_own(tmp_path / "again") == of_ones_own(tmp_path)
 
 
 def test_own_files_come_back_from_a_bundle(sparkgen: Command, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ def command() -> None:
     """Print the script that records what a node runs.
 
     Read it, and run it on each node, with or without sudo: it writes NODE.tar.gz, plain text
-    without keys and serial numbers, and changes nothing. Read that too before you pass it on.
+    without keys and serial numbers, and changes nothing. Read that too before you pass it on. With
+    --files, as in sh capture.sh --files, it also takes the files that a site carries to its nodes.
     """
     click.echo(script(), nl=False)

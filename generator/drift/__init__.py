@@ -18,7 +18,8 @@ from generator.sitefile.lock import Lock
 # What a bundle describes, and no capture has.
 NEVER = (
     "the values of secrets, who owns files, how containers log, are checked and get the GPU and "
-    "temporary folders, the firewall's rules of others, and what is in weights beside their size"
+    "temporary folders, the firewall's rules of others, and what is in weights beside the size of "
+    "those that a catalog has"
 )
 
 

@@ -12,7 +12,7 @@ from generator.reports.remarks import Remark
 from generator.resources import rows
 
 _SINGLE = {
-    label: (key, None if usual == "?" else usual)
+    label: (key, [] if usual == "?" else usual.split("|"))
     for label, key, usual in rows("container-settings")
 }
 _There = Mapping[str, Sequence[Sequence[Any]]]
@@ -53,12 +53,13 @@ def _there(seen: Seen, name: str) -> dict[str, list[Sequence[Any]]]:
 
 
 def _settings(service: Mapping[str, Any], there: _There) -> Iterator[str]:
-    user = next(iter(_texts(there, "image-user")), None)
+    users = _texts(there, "image-user")[:1]
     for label, (key, usual) in _SINGLE.items():
-        wanted = service.get(key, user if key == "user" else usual)
+        unsaid = users if key == "user" else usual
+        wanted = [_plain(service[key])] if key in service else unsaid
         has = _plain(there[label][0][0]) if label in there else None
-        if None not in (has, wanted) and has != _plain(wanted):
-            yield f"with {key} {has or 'none'}, not {_plain(wanted) or 'none'}"
+        if has is not None and wanted and has not in wanted:
+            yield f"with {key} {has or 'none'}, not {wanted[0] or 'none'}"
 
 
 def _parts(service: Mapping[str, Any], there: _There) -> Iterator[str]:
@@ -96,7 +97,7 @@ def _mount(given: Mapping[str, Any] | str) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A value without its unit, and a capability without its prefix."""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
+    """A value without its unit, and a capability without its prefix; empty if there is none."""
+    text = str(value).lower() if isinstance(value, bool) else str("" if value is None else value)
     size = size_in_bytes(text)
     return text.removeprefix("CAP_") if size is None else str(size)
