@@ -161,17 +161,36 @@ def test_own_files_are_taken_only_if_asked_for(sparkgen: Command, tmp_path: Path
     assert "SG691" in outcome.err
 
 
+def test_site_text_with_a_key_is_named(sparkgen: Command, tmp_path: Path) -> None:
+    text = PATH.read_text().replace("\nname:", "\n# the token: see the vault\nname:")
+    (tmp_path / "site.yaml").write_text(text)
+    archives = [node.capture(tmp_path) for node in clean(valid_file(tmp_path / "site.yaml"))]
+    outcome = sparkgen("import", *archives, cwd=tmp_path)
+    assert outcome.err.startswith("spark1: its site was not taken: a key is in it\nspark2: its")
+
+
+def test_a_base_is_no_other_file(sparkgen: Command, tmp_path: Path) -> None:
+    """What is not there is not read from it; nor has a file of another ending a lock."""
+    (tmp_path / "base.yaml").write_bytes(b"\xef\xbb\xbfuser: ops\r\n")
+    (tmp_path / "site.yaml").write_text("'extends' : \"base.yaml\"\n" + PATH.read_text())
+    archives = [node.capture(tmp_path) for node in clean(valid_file(tmp_path / "site.yaml"))]
+    outcome = sparkgen("import", *archives, "-o", "again/site.yml", cwd=tmp_path)
+    assert "nothing has changed" in outcome.out
+    for name, again in (("base.yaml", "base.yaml"), ("site.yaml", "site.yml")):
+        assert (tmp_path / "again" / again).read_bytes() == (tmp_path / name).read_bytes()
+
+
 def texts_of(archive: Path) -> Iterable[str]:
     return read(archive.name, archive.read_bytes()).texts
 
 
 def test_own_files_with_odd_names_come_back(sparkgen: Command, tmp_path: Path) -> None:
-    """An empty one too."""
-    files = {"a@b+c.jinja": "{{ x }}\r\n", "empty.txt": "", "run.sh": "#!/bin/sh\n"}
-    (tmp_path / "files").mkdir()
+    """An empty one too, and two that differ by their folders alone."""
+    files = {"a@b+c.jinja": "{{ x }}\r\n", "empty.txt": "", "a/b/c.txt": "1\n", "b/c.txt": "2\n"}
     for name, text in files.items():
+        (tmp_path / "files" / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / "files" / name).write_bytes(text.encode())
-    sources = ", ".join(f"{{source: files/{name}}}" for name in files)
+    sources = ", ".join(f"{{source: files/{name}, target: /o/{name}}}" for name in files)
     text = PATH.read_text().replace("\nengine:\n", f"\nengine:\n  files: [{sources}]\n")
     (tmp_path / "site.yaml").write_text(text)
     archives = [node.capture(tmp_path) for node in clean(valid_file(tmp_path / "site.yaml"))]

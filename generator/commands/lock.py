@@ -45,7 +45,7 @@ def command(site: Path, captures: tuple[Path, ...], check: bool, quiet: bool, fo
         refuse(reading)
     target = site.with_name(site.name.removesuffix(".yaml") + SUFFIX)
     before, plain = reading.lock or Lock((), ()), unlocked(reading, site)
-    made = _made(plain, before, captures, form)
+    made = _made(plain, before, captures, form) if captures else Locking(Lock((), ()), (), ())
     moved = list(changes(before, made.lock)) if captures else []
     if check:
         bases = (build.base for build in _builds(plain) if before.image(build.base))
@@ -63,8 +63,6 @@ def command(site: Path, captures: tuple[Path, ...], check: bool, quiet: bool, fo
 
 def _made(reading: Reading, before: Lock, paths: Sequence[Path], form: str) -> Locking:
     """The lock that captures make."""
-    if not paths:
-        return Locking(Lock((), ()), (), ())
     assert reading.declaration
     bases = {build.base for build in _builds(reading)}
     wanted, nodes = _named(reading, bases), [node.name for node in reading.declaration.nodes]

@@ -35,16 +35,17 @@ def import_recorded(inputs: Sequence[str], file: Path | None, quiet: bool, form:
     else:
         captures = given_captures(inputs, form)
         found = of_captures(captures)
+        mark = f"key in it: etc/sparkgen/bundle/{SITE_TEXT}\n"
+        for node in [one.node for one in captures if mark in one.texts["capture.txt"]]:
+            click.echo(f"{node}: its site was not taken: a key is in it", err=True)
     if found is None:
         return False
     near = beside(file) if file else nothing_beside
     reading, own = found.read(str(file or "mine.yaml"), near)
     if file:
         _write(file, found.texts, reading, own)
-    changed = [
-        *found.others,
-        *(_changed(reading, captures) if captures else _edited(reading, folder)),
-    ]
+    changed = [*found.others]
+    changed += _changed(reading, captures) if captures else _edited(reading, folder)
     if form == "json":
         rest = {"file": str(file) if file else None, "text": found.texts[SITE_TEXT]}
         publish(form, [(reading, reading.findings)], rest={**rest, "changed": changed})
@@ -55,7 +56,7 @@ def import_recorded(inputs: Sequence[str], file: Path | None, quiet: bool, form:
     for line in changed:
         click.echo(f"changed since: {visible(line)}", err=True)
     if file and not quiet:
-        same = "" if changed else ": nothing has changed since it was installed"
+        same = ": nothing has changed since it was installed" * (not changed)
         click.echo(f"{file} is written, as it was{same}")
     return True
 
@@ -82,7 +83,8 @@ def _write(
 ) -> None:
     """The site file, what was beside it unless that is there already, and its own files."""
     base = next((Path(name) for name in reading.raw if name), None)
-    paths = {SITE_TEXT: file, LOCK_TEXT: file.with_name(lock_name(file.name)), BASE_TEXT: base}
+    lock = file.with_name(name) if (name := lock_name(file.name)) else None
+    paths = {SITE_TEXT: file, LOCK_TEXT: lock, BASE_TEXT: base}
     files = {
         path: SourceFile("", texts[name].encode(), False)
         for name, path in paths.items()

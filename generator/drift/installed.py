@@ -31,13 +31,13 @@ def files(seen: Seen) -> Iterator[Remark]:
     for path, there in known.items():
         if there.state == "unreadable":
             yield seen.lacks(f"/{path}, which only root can read")
-        # nccl.conf is compared line by line.
-        if path in stale or path not in seen.files or path == "etc/nccl.conf":
+        if path in stale or path not in seen.files:
             continue
-        if there.state in ("edited", "missing"):
+        # nccl.conf is compared line by line.
+        if there.state in ("edited", "missing") and path != "etc/nccl.conf":
             message = f"/{path} is {there.state} since it was installed"
             yield seen.remark("SG891", message, INSTALL, _STATES)
-        elif there.state == "same" and there.mode != seen.files[path].mode:
+        elif there.mode not in (0, seen.files[path].mode):
             message = f"/{path} has mode {there.mode:04o}, and {seen.files[path].mode:04o} once "
             yield seen.remark("SG891", f"{message}installed", INSTALL, _STATES)
 

@@ -2,7 +2,6 @@
 
 import re
 from base64 import b64decode
-from binascii import Error
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -34,32 +33,36 @@ class Recorded:
 
     def read(self, name: str, near: Beside) -> tuple[Reading, Mapping[str, Source]]:
         """Read it as the site file `name`; also gives its own files that are not beside that."""
-        lock, base = self.texts.get(LOCK_TEXT), self.texts.get(BASE_TEXT)
+        named = _EXTENDS.search(self.texts[SITE_TEXT])
+        kept = {lock_name(name): LOCK_TEXT, named[1] if named else "": BASE_TEXT}
         lost: dict[str, Source] = {}
 
         def beside(path: str) -> Source:
-            found = near(path)
-            if path == lock_name(name) and lock is not None:
-                return Source((SourceFile("", lock.encode(), False),))
+            found, text = near(path), self.texts.get(kept.get(path, ""))
+            if text is not None and (found.fault or path == lock_name(name)):
+                return Source((SourceFile("", text.encode(), False),))
             if found.fault and (carried := self._carried(path)).files:
                 lost[path] = found = carried
-            elif found.fault and base is not None:
-                return Source((SourceFile("", base.encode(), False),))
             return found
 
         return read_site(name, self.texts[SITE_TEXT].encode(), beside), lost
 
     def _carried(self, path: str) -> Source:
-        """A file or folder of one's own, which a bundle keeps under its last name."""
-        name = path.rpartition("/")[2]
+        """A file or folder of one's own; a bundle has one of an image under its last name."""
         # Nothing that an archive says is written outside of the site's folder.
         is_inside = not path.startswith("/") and ".." not in path.split("/")
-        files = [
-            replace(file, path=below[len(name) + 1 :])
-            for below, file in self.own.items()
-            if is_inside and f"{below}/".startswith(f"{name}/")
-        ]
-        return Source(tuple(files), is_folder=any(file.path for file in files))
+        for name in (path.removeprefix("files/"), path.rpartition("/")[2]) if is_inside else ():
+            files = [
+                replace(file, path=below[len(name) + 1 :])
+                for below, file in self.own.items()
+                if f"{below}/".startswith(f"{name}/")
+            ]
+            if files:
+                return Source(tuple(files), is_folder=any(file.path for file in files))
+        return Source()
+
+
+_EXTENDS = re.compile(r"""(?m)^\ufeff?["']?extends["']?[ \t]*:[ \t]*["']?([\w.@+/-]+)""")
 
 
 def of_captures(captures: Sequence[Capture]) -> Recorded | None:
@@ -74,7 +77,7 @@ def _own(capture: Capture) -> Iterator[tuple[str, SourceFile]]:
     """The files of a site's own that a capture has, each with its mode before its name."""
     for path, text in capture.texts.items():
         if path.startswith(_OWN):
-            with suppress(Error):
+            with suppress(ValueError):
                 data = b64decode("".join(text.split()), validate=True)
                 name = path.removeprefix(_OWN).removesuffix(".base64")
                 yield name.removesuffix(".run"), SourceFile("", data, name.endswith(".run"))
@@ -115,9 +118,6 @@ def _difference(name: str, texts: Texts, common: str) -> Iterator[str]:
 def _texts(capture: Capture) -> Iterator[tuple[str, str]]:
     for name in (SITE_TEXT, BASE_TEXT, LOCK_TEXT):
         encoded = capture.texts.get(f"{OWN}{name}.base64", "")
-        try:
-            text = b64decode("".join(encoded.split()), validate=True).decode()
-        except (Error, UnicodeDecodeError):
-            continue
-        if text:
-            yield name, text
+        with suppress(ValueError):
+            if text := b64decode("".join(encoded.split()), validate=True).decode():
+                yield name, text
