@@ -28,7 +28,6 @@ recorded in `schemas/replaced.tsv`. A type that is treated as text is printed to
 
 import argparse
 import ast
-import importlib
 import json
 import sys
 import tempfile
@@ -39,6 +38,7 @@ from typing import Any, NoReturn
 from unittest.mock import patch
 
 import click
+import node_programs
 from flag_catalog_text import HEAD, VersionCatalog, catalog_text, version_catalog
 from missing_modules import loaded, pretended
 
@@ -48,10 +48,8 @@ from generator.catalogs.versions import version as parsed
 from generator.records import replace
 from generator.resources import TEMPLATES
 
-# The program that describes an image, which writes nothing beside itself here.
-sys.dont_write_bytecode = True
 sys.path.append(str(TEMPLATES / "payload/node/opt/sparkgen/preflight"))
-describe: Any = importlib.import_module("describe")
+describe: Any = node_programs.loaded("node/opt/sparkgen/preflight/describe.py")
 
 # Flags from a parser
 
