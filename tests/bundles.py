@@ -24,7 +24,7 @@ from valid_sites import valid_file
 from waiting import PATIENCE
 
 from generator.bundle.output import compare
-from generator.bundle.render import render
+from generator.bundle.render import node_entries, render
 from generator.bundle.writing import write
 from generator.fabric.addressing import Cable, Port
 from generator.pipeline import ValidReading
@@ -139,6 +139,23 @@ class NodeFolder:
         """The mode of each of its files on the node, by path relative to the folder."""
         parts = ((path.partition("/"), mode) for path, mode in self.bundle.modes.items())
         return {rest: mode for (name, _, rest), mode in parts if name == self.name}
+
+    @property
+    def planned(self) -> set[tuple[str, int]]:
+        """Its files and their modes, known without building the bundle, which takes long."""
+        site, node = self.site, self.node
+        files = {
+            (part.place(entry.path), entry.mode)
+            for entry in node_entries(site)
+            for part, _ in entry.instances(site, node)
+        }
+        carriers = [job for job, _ in site.jobs_of(self.name)]
+        carriers += [member for _, member in site.parts_of(self.name)]
+        carried = (file for carrier in carriers for file in carrier.carried)
+        files |= {(file.path[1:], 0o755 if file.is_executable else 0o644) for file in carried}
+        limited = (program.name for program in node.other if program.oom_score is not None)
+        files |= {(f"etc/systemd/system/{name}.service.d/sparkgen.conf", 0o644) for name in limited}
+        return files | {("SHA256SUMS", 0o644)}
 
     def copy(self, target: Path) -> Path:
         """Copies the tree as it is on the node, with the secrets that an operator keeps there."""

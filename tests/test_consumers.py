@@ -8,6 +8,8 @@ import pytest
 from bundles import (
     BUNDLES,
     COMPOSED,
+    IDLE,
+    IN_GROUPS,
     NODES,
     Bundle,
     NodeFolder,
@@ -50,6 +52,11 @@ def assert_silent(*argv: str, cwd: Path | None = None) -> None:
 
 
 # Text
+
+
+def test_files_are_known_before_the_build() -> None:
+    for folder in (*NODES, *IN_GROUPS, *IDLE):
+        assert folder.planned == {*folder.modes.items()}, folder
 
 
 @each_node

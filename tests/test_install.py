@@ -29,7 +29,7 @@ def shape(folder: NodeFolder) -> set[object]:
     """What matters to install.sh: paths, modes, and whether there are secrets and a Slurm job."""
     is_job = folder not in IDLE and folder.part.engine.is_slurm_job
     secrets = bool(folder.site.secrets(folder.node))
-    return {*folder.modes.items(), ("secrets", secrets), ("job", is_job)}
+    return {*folder.planned, ("secrets", secrets), ("job", is_job)}
 
 
 SHAPES = covering((*NODES, *IDLE), shape)

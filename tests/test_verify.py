@@ -644,7 +644,8 @@ def described(host: Machine, health: str) -> dict[str, Any]:
 def parts(folder: NodeFolder) -> set[object]:
     """What verify.py looks at: files, the engine, the topology, and which node it is."""
     site, node = folder.site, folder.node
-    return {*folder.modes, site.engine.title, (site.kind, len(node.interfaces), node.is_head)}
+    paths = {path for path, _ in folder.planned}
+    return {*paths, site.engine.title, (site.kind, len(node.interfaces), node.is_head)}
 
 
 @pytest.mark.parametrize("folder", covering(NODES, parts), ids=str)
@@ -670,7 +671,8 @@ PER_HALF = ("pcie", "link", "hca", "gid", "peers")
 
 
 def network_parts(folder: NodeFolder) -> set[object]:
-    return {*folder.modes, (folder.site.kind, len(folder.node.interfaces))}
+    paths = {path for path, _ in folder.planned}
+    return {*paths, (folder.site.kind, len(folder.node.interfaces))}
 
 
 @pytest.mark.parametrize("folder", covering(IDLE, network_parts), ids=str)
