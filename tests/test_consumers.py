@@ -23,6 +23,8 @@ from yamllint.config import YamlLintConfig
 
 from generator.bundle.payload import original
 from generator.bundle.plan import CARRIED, is_context, payload
+from generator.bundle.render import recipe
+from generator.bundle.templates import printed
 from generator.services.web_ui import WebUi
 from generator.verify.checks import LINT, on_a_machine, unit_files
 
@@ -35,7 +37,9 @@ NETPLAN = "etc/netplan/40-cx7.yaml"
 
 def network(folder: NodeFolder) -> tuple[object, ...]:
     """A node's netplan file and the interfaces expected from it; some bundles share them."""
-    lines = (folder.path / NETPLAN).read_text().splitlines()
+    found = recipe(folder.site, f"{folder.name}/{NETPLAN}")
+    assert found
+    lines = printed(found[0], **found[1]).splitlines()
     return folder.node.interfaces, *(line for line in lines if not line.startswith("#"))
 
 

@@ -14,7 +14,8 @@ from waiting import PATIENCE, until
 
 
 def nodes_with(script: str) -> list[NodeFolder]:
-    return [folder for folder in NODES if (folder.path / "opt/sparkgen" / script).exists()]
+    path = f"opt/sparkgen/{script}"
+    return [folder for folder in NODES if path in dict(folder.planned)]
 
 
 RAY_HEADS = [folder for folder in nodes_with("ray.sh") if folder.node.is_head]
