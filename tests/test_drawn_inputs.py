@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 import yaml
+from draws import sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_foreign_inputs import adopted, check
@@ -147,7 +149,8 @@ def plain(text: str) -> str:
     return re.sub(r"[\s\"']", "", text).replace("_", "-").lower()
 
 
-@settings(deadline=None, max_examples=200)
+@pytest.mark.drawn
+@settings(deadline=None, max_examples=sample(80))
 @given(drawn())
 def test_drawn_input(case: tuple[str, str, list[tuple[str, str]]]) -> None:
     """All words end once, no value is invented, and what is in the site is what the file says."""
@@ -182,7 +185,8 @@ def agrees(result: Adoption, one: Ended) -> bool:
     return any(own in said or said in own or own in switch for own in there)
 
 
-@settings(deadline=None, max_examples=60)
+@pytest.mark.drawn
+@settings(deadline=None, max_examples=sample(25))
 @given(drawn())
 def test_drawn_engine_gets_the_same_arguments(case: tuple[str, str, list[tuple[str, str]]]) -> None:
     """What a bundle of the site starts has each argument of the file that the site holds."""
@@ -259,7 +263,8 @@ def scripts(draw: st.DrawFn) -> tuple[str, dict[str, bool], str, bool]:
     return text + draw(st.sampled_from(["", *DECOYS])).format(decoy), certain, engine, is_remarked
 
 
-@settings(deadline=None, max_examples=150)
+@pytest.mark.drawn
+@settings(deadline=None, max_examples=sample(60))
 @given(scripts())
 def test_drawn_script(case: tuple[str, dict[str, bool], str, bool]) -> None:
     """Nothing that isn't executed is in the site, nor what is only under a condition, unmarked."""
@@ -314,7 +319,8 @@ CARRIED = {
 }
 
 
-@settings(deadline=None, max_examples=150)
+@pytest.mark.drawn
+@settings(deadline=None, max_examples=sample(60))
 @given(
     st.sampled_from(list(WAYS)),
     st.sampled_from(list(WAYS)),

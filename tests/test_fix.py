@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from conftest import Command
+from draws import sample
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import require
@@ -412,7 +413,7 @@ def test_conflicting_proposals_are_applied_one_after_the_other() -> None:
 # --- properties ---------------------------------------------------------------------------------
 
 quick = settings(
-    max_examples=60,
+    max_examples=sample(25),
     deadline=None,
     database=None,
     derandomize=bool(os.environ.get("CI")),
@@ -437,6 +438,7 @@ def misspelt_texts(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.long
+@pytest.mark.drawn
 @quick
 @given(misspelt_texts())
 def test_fixing_a_misspelt_site_keeps_its_comments(raw: bytes) -> None:
@@ -446,6 +448,7 @@ def test_fixing_a_misspelt_site_keeps_its_comments(raw: bytes) -> None:
     assert re.findall(comments, done.raw, re.MULTILINE) == re.findall(comments, raw, re.MULTILINE)
 
 
+@pytest.mark.drawn
 @quick
 @given(changed_site_files(), st.booleans())
 def test_changed_site_is_never_made_worse(site: Any, flow: bool) -> None:
@@ -453,6 +456,7 @@ def test_changed_site_is_never_made_worse(site: Any, flow: bool) -> None:
     check_repair(raw, repair("site.yaml", raw))
 
 
+@pytest.mark.drawn
 @quick
 @given(damaged_texts())
 def test_damaged_text_is_never_made_worse(raw: bytes) -> None:
@@ -470,6 +474,7 @@ def check_repair(raw: bytes, done: Repair) -> None:
     shown(done)
 
 
+@pytest.mark.drawn
 @quick
 @given(st.data(), misspelt_texts())
 def test_bytes_outside_an_edit_are_kept(data: st.DataObject, raw: bytes) -> None:

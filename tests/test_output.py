@@ -421,7 +421,7 @@ def small_disk() -> Iterator[None]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", [("random", "10", "1"), ("each", "7")], ids=lambda mode: mode[0])
+@pytest.mark.parametrize("mode", [("random", "10", "1"), ("each", "21")], ids=lambda mode: mode[0])
 def test_build_after_one_that_was_cut_off_makes_the_bundle_whole(mode: tuple[str, ...]) -> None:
     script = Path(__file__).with_name("killed_builds.py")
     done = subprocess.run(

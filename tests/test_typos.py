@@ -7,11 +7,12 @@ same table appears at the end of a test run.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pytest
+from draws import sample
 from typos.study import Outcome, outcomes, share, table
 
 # Two parts, so that two workers share them.
 SEEDS = (20, 21)
-COUNT = 1500
+COUNT = sample(500)
 
 
 # A part has few mistakes of each kind: one miss in thirty is 3 %.
@@ -42,6 +43,7 @@ FLOORS = {"detected": 0.99, "line": 0.98, "one": 0.98, "restored": 0.95}
 
 
 @pytest.mark.long
+@pytest.mark.drawn
 @pytest.mark.parametrize("seed", SEEDS)
 def test_share_of_mistakes_that_are_reported(
     seed: int, record_property: Callable[[str, object], None]
