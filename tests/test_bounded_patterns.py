@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from waiting import computed_within
 
 from generator.fixing.repair import repair
 from generator.resources import ROOT
@@ -74,6 +75,11 @@ def seconds(pattern: re.Pattern[str], ways: set[str], text: str) -> float:
     return time.process_time() - began
 
 
+def is_slow(pattern: re.Pattern[str], ways: set[str], text: str) -> bool:
+    """Whether it takes long twice: a pause of the machine is no fault of the pattern."""
+    return all(seconds(pattern, ways, text) > MOST for _ in range(2))
+
+
 def test_every_pattern_is_linear() -> None:
     """Short texts first: a pattern that is worse than quadratic would not end with long ones."""
     known = [*patterns()]
@@ -82,7 +88,8 @@ def test_every_pattern_is_linear() -> None:
     for place, ways, pattern in known:
         compiled = re.compile(pattern, re.MULTILINE if "^" in pattern else 0)
         for part in PARTS:
-            if any(seconds(compiled, ways, part * (n // len(part))) > MOST for n in LENGTHS):
+            texts = [part * (length // len(part)) for length in LENGTHS]
+            if any(is_slow(compiled, ways, text) for text in texts):
                 slow.append(f"{place} {pattern!r} {part!r}")
                 break
     assert slow == []
@@ -106,7 +113,5 @@ ARGS = "  args:\n"
     ids=str.__len__,
 )
 def test_large_and_wrong_text_is_read_in_seconds(text: str) -> None:
-    began = time.process_time()
-    assert repair("site.yaml", text.encode()).before.findings
     # Most of it is YAML's own reading of 300 kB, several times.
-    assert time.process_time() - began < 10
+    assert computed_within(10, lambda: repair("site.yaml", text.encode())).before.findings

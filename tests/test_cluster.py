@@ -22,7 +22,7 @@ MANAGEMENT, NODE, OPERATOR = "enP7s7", "10.0.0.11", "10.0.0.200"
 # With this address on a port half, packets to the operator would be routed into the fabric.
 CUTTING = "10.0.0.139/25"
 # install.sh itself takes less, even on a busy machine: the undo ends one that doesn't.
-SECONDS = 12
+SECONDS = 30
 INSTALL = "/var/bundle/install.sh"
 HOST = f"""\
 network:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from draws import sample
 from plans import (
     Built,
     Plan,
@@ -46,7 +47,8 @@ TABLE = Path(__file__).with_name("changes.md")
 SOME = 12
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.drawn
+@pytest.mark.parametrize("seed", range(sample(4)))
 def test_random_changes(seed: int) -> None:
     """As `python tests/plans.py` does for thousands."""
     refused = 0
@@ -57,7 +59,8 @@ def test_random_changes(seed: int) -> None:
     assert refused, "no two steps ever depend on each other"
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.drawn
+@pytest.mark.parametrize("seed", range(sample(2)))
 def test_what_groups_are_called_makes_no_difference(seed: int) -> None:
     """They restart under other names, and behind a gateway their replicas answer meanwhile."""
     rng = random.Random(2000 + seed)
