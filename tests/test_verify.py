@@ -230,6 +230,7 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
         },
         "ufw": {"'show added'": rules(host)},
         "iptables": {"-S": in_kernel(UFW_RULES)},
+        "ip6tables": {"-S": in_kernel(UFW_RULES_6)},
         "nft": {"'list ruleset'": CHAINS},
         "fail2ban-client": {"'status sshd'": "Status for the jail: sshd\\n"},
         "lldpcli": {"'-f keyvalue show neighbors'": neighbours(host)},
@@ -244,6 +245,10 @@ def machine(folder: NodeFolder, work: Path) -> Machine:
     }
     host.write("etc/ufw/ufw.conf", "ENABLED=yes\nLOGLEVEL=low\n")
     host.write("etc/ufw/user.rules", UFW_RULES)
+    host.write("etc/ufw/user6.rules", UFW_RULES_6)
+    host.write("etc/default/ufw", 'IPV6=yes\nDEFAULT_INPUT_POLICY="DROP"\n')
+    users = Path("/etc/passwd").read_text()
+    host.write("etc/passwd", f"{users}{node.user}:x:1000:1000::/home/{node.user}:/bin/bash\n")
     place_sshd(host)
     host.write("run/cdi/nvidia.yaml", CDI)
     return host
@@ -267,6 +272,7 @@ UFW_RULES = """\
 -A ufw-user-input -i enp1s0f0np0 -j ACCEPT
 -A ufw-user-limit -j REJECT
 """
+UFW_RULES_6 = "-A ufw6-user-input -p tcp --dport 22 -s fd00::/64 -j ACCEPT\n"
 # One table of iptables, and one of fail2ban.
 CHAINS = """\
 table ip filter {
@@ -285,6 +291,7 @@ table inet f2b-table {
 def in_kernel(text: str) -> str:
     """The kernel's rules where ufw has given it those of its file."""
     base = "-P INPUT DROP\n-A INPUT -j ufw-before-input\n-A ufw-before-input -j ufw-user-input\n"
+    base = base.replace("ufw-", "ufw6-") if "ufw6-" in text else base
     return base + text.replace("-p tcp --dport", "-p tcp -m tcp --dport")
 
 
@@ -1122,6 +1129,101 @@ FAULTS = (
         writes("etc/ssh/sshd_config.d/99-x.conf", "NoSuchThing yes\n"),
         SERVICES,
     ),
+    Fault(
+        "user",
+        "there is no user nvidia",
+        "sudo adduser nvidia",
+        lambda m: m.edit("etc/passwd", "nvidia:x:", "other:x:"),
+    ),
+    Fault(
+        "user",
+        "nvidia can't log in: its shell is /usr/sbin/nologin",
+        "sudo chsh --shell /bin/bash nvidia",
+        lambda m: m.edit("etc/passwd", "/home/nvidia:/bin/bash", "/home/nvidia:/usr/sbin/nologin"),
+    ),
+    Fault(
+        "user",
+        "nvidia may not use Docker",
+        "sudo usermod --append --groups docker nvidia",
+        lambda m: os.chown(m.write("run/docker.sock", ""), 0, 999),
+    ),
+    Fault(
+        "user",
+        "sshd takes no key of nvidia, since others can write to /home/nvidia/.ssh. To do: ",
+        "sudo chmod go-w /home/nvidia/.ssh",
+        lambda m: (m.write("home/nvidia/.ssh/config", "").parent).chmod(0o777),
+        SERVICES,
+    ),
+    Fault(
+        "hosts",
+        "programs don't read /etc/hosts: its mode is 600",
+        "sudo chmod 0644 /etc/hosts",
+        lambda m: (m.tree / "etc/hosts").chmod(0o600),
+    ),
+    Fault(
+        "hosts",
+        "programs don't read /etc/hosts: /etc/nsswitch.conf has only dns",
+        "write files into the line hosts of /etc/nsswitch.conf",
+        writes("etc/nsswitch.conf", "passwd: files\nhosts: dns\n"),
+    ),
+    Fault(
+        "docker",
+        "Docker gives containers other users (userns-remap)",
+        "remove userns-remap from /etc/docker/daemon.json",
+        answer(DOCKER, '["name=userns"]\\n', "'info --format {{json .SecurityOptions}}'"),
+    ),
+    Fault(
+        "docker",
+        "Docker is a snap",
+        "sudo snap remove docker",
+        answer(DOCKER, "/var/snap/docker/data\\n", "'info --format {{.DockerRootDir}}'"),
+    ),
+    Fault(
+        "disk",
+        "0 GiB free in /, 900 GiB free in /var",
+        "free at least 20 GiB",
+        answer("df", "Avail\\n  0G\\n", "*' /'"),
+    ),
+    Fault(
+        "kernel-log",
+        "a cable or a port that is faulty",
+        "mend the cause",
+        lambda m: log(
+            "mlx5_core 0000:01:00.0: Port module event[error]: module 0, Cable error, Bus stuck"
+        )(m),
+    ),
+    Fault(
+        "secrets",
+        f"in /etc/sparkgen/secrets.env, the value of {SECRET} ends in white space",
+        "sudo sed -i",
+        lambda m: m.edit("etc/sparkgen/secrets.env", "\n", "\r\n"),
+        MPI,
+    ),
+    Fault(
+        "firewall",
+        "ufw should be on, and the kernel lacks 1 of its rules. To do",
+        "sudo ufw reload",
+        lambda m: m.write("etc/ufw/user.rules", f"{UFW_RULES}-A ufw-user-input -p udp -j DROP\n"),
+        SERVICES,
+    ),
+    Fault(
+        "firewall",
+        "ufw should be on, and the kernel lacks 1 of its rules for IPv6",
+        "sudo ufw reload",
+        answer("ip6tables", in_kernel(UFW_RULES_6).replace("fd00::/64", "fd01::/64"), "-S"),
+        SERVICES,
+    ),
+    Fault(
+        "ports",
+        "taken: 8000 (api) by open-webui (process 77)",
+        "choose other ports in the site file",
+        answer(
+            "ss",
+            'LISTEN 0 9 *:8000 *:* users:(("vllm",pid=1,fd=5))\\n'
+            'LISTEN 0 9 lo:8000 *:* users:(("open-webui",pid=77,fd=5))\\n',
+            "*:8000",
+        ),
+    ),
     Fault("driver", "nvidia-smi shows no GPU", "reboot", silence("nvidia-smi"), skipped=("alike",)),
     Fault(
         "time",
@@ -1923,7 +2025,12 @@ STATES |= {
     "masked unit": (
         "unit engine",
         "it is masked: nothing starts it",
-        lambda m: answer("systemctl", unit("active", "masked", load="masked"))(m),
+        lambda m: answer("systemctl", unit("active", "masked", load="masked"), "*-engine")(m),
+    ),
+    "masked unit that others need": (
+        "unit systemd-networkd.service",
+        "it is masked: nothing starts it. To do: sudo systemctl unmask systemd-networkd.service",
+        lambda m: answer("systemctl", unit("active", "", load="masked"), "*systemd-networkd*")(m),
     ),
     "unit of an earlier bundle": (
         "unit engine-old.service",
@@ -1955,6 +2062,11 @@ STATES |= {
         container("HostConfig_DeviceRequests", None),
     ),
     "limits of memory": ("running", f"{LOST}ulimits ", other_ulimit),
+    "container of another user": (
+        "running",
+        f"{LOST}the user 1000:1000, which the bundle does not set",
+        container("Config_User", "1000:1000"),
+    ),
     "mount that can be written": (
         "running",
         f"{LOST}/home/nvidia/.cache/huggingface ",
@@ -1999,7 +2111,7 @@ STATES |= {
             ("Memory", "mem_limit", 1 << 30),
             ("NanoCpus", "cpus", 2_000_000_000),
             ("CpuQuota", "cpu_quota", 50000),
-            ("CpuShares", "cpu_shares", 2),
+            ("ReadonlyRootfs", "read_only", True),
             ("CpusetCpus", "cpuset", "0-1"),
         )
     },
@@ -2497,12 +2609,18 @@ def test_installed_script(memory: Path) -> None:
     host.write("etc/systemd/system/other.service", "[Install]\nWantedBy=multi-user.target\n")
     of_folder = sound(host)
     host.answers["prlimit"]["*"] = "8388608\n"
+    sums = (host.tree / BUNDLE / "SHA256SUMS").read_text()
+    host.write("etc/sparkgen/bundle/SHA256SUMS", sums)
     shutil.rmtree(host.tree / BUNDLE)
     for name in ("install.sh", "owners.py"):
         (host.tree / name).unlink()
     installed = host.lines(folder="opt/sparkgen")
-    assert of_folder.keys() - installed.keys() == {"bundle", "files", "memlock", "owner"}
+    assert of_folder.keys() - installed.keys() == {"files", "memlock", "owner"}
+    assert installed.pop("bundle").endswith(" files are those of the last install")
     assert installed.items() <= of_folder.items()
+    host.edit("opt/sparkgen/launch.sh", "set -euo pipefail", "set -eu")
+    changed = host.lines(folder="opt/sparkgen")["bundle"]
+    assert changed.startswith("FAIL opt/sparkgen/launch.sh differs since it was installed. To do: ")
     host.answers["systemctl"]["*"] = unit("inactive", "", load="not-found")
     unknown = host.lines(folder="opt/sparkgen")["unit monitoring"]
     assert unknown.endswith("To do: sudo ./install.sh --apply")

@@ -48,15 +48,21 @@ class ServiceChecks(RunningChecks):
 
     def lost_rules(self) -> list[str]:
         """What the kernel has no longer of the rules that ufw has given to it."""
-        wanted = re.findall(r"(?m)^-A ufw-user-input .*", self.value("/etc/ufw/user.rules"))
-        have = self.ask("iptables", "-S").text.split("\n")
-        there = {in_words(line) for line in have}
-        # Others than these have more words in the kernel.
-        plain = [line for line in wanted if "-j ACCEPT" in line]
-        number = len(wanted) - sum(line.startswith("-A ufw-user-input ") for line in have)
-        number = max(number, sum(in_words(line) not in there for line in plain))
-        missing = [line for line in UFW_BASE if line not in have]
-        return [*missing, *([f"{number} of its rules"] if number > 0 else [])]
+        lost = []
+        with_6 = re.search(r"(?im)^IPV6=\"?yes", self.value("/etc/default/ufw"))
+        for kind, v6 in [("iptables", ""), *([("ip6tables", "6")] if with_6 else [])]:
+            own = rf"(?m)^-A ufw{v6}-user-input .*"
+            said = self.ask(kind, "-S")
+            have = said.text.split("\n")
+            wanted = [in_words(r) for r in re.findall(own, self.value(f"/etc/ufw/user{v6}.rules"))]
+            there = [in_words(rule) for rule in re.findall(own, said.text)]
+            number = max(len(wanted) - len(there), sum(rule not in there for rule in wanted))
+            base = [rule.replace("ufw-", f"ufw{v6}-") for rule in UFW_BASE]
+            # A kernel without IPv6 has no rules for it.
+            if said.good or not v6:
+                lost += [rule for rule in base if rule not in have]
+                lost += [f"{number} of its rules{' for IPv6' * bool(v6)}"] if number > 0 else []
+        return lost
 
     def other_filters(self) -> list[str]:
         """Rules before ufw's own, and tables beside them, that refuse what may be a node's."""
@@ -225,7 +231,12 @@ def covers(wide: str, narrow: str) -> bool:
 
 def in_words(rule: str) -> frozenset[str]:
     """A rule of iptables as ufw's file and the kernel say it alike."""
-    return frozenset(re.sub(r"-m \w+|--comment ('[^']*'|\S+)|/32\b", "", rule).split())
+    return frozenset(re.sub(IN_ONE, "", rule).split())
+
+
+# What only one of the two has: names of modules, defaults of theirs, lengths of whole addresses.
+IN_ONE = r"-m \w+|--comment ('[^']*'|\S+)|/32\b|/128\b|--rsource|--(name|mask) \S+"
+IN_ONE += r"|--reject-with icmp6?-port-unreachable"
 
 
 def refuses(table: str) -> bool:
