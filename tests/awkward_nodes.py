@@ -447,6 +447,51 @@ def instead(path: str, how: Callable[[Path], object]) -> Callable[[Machine], obj
     return make
 
 
+def users(login: str, docker: str = "") -> Callable[[Machine], object]:
+    """The user of the operator's scripts, and who may use Docker."""
+
+    def make(m: Machine) -> None:
+        m.write("etc/passwd", f"{Path('/etc/passwd').read_text()}{login}\n")
+        m.write("etc/group", f"{Path('/etc/group').read_text()}docker:x:999:{docker}\n")
+        os.chown(m.write("run/docker.sock", "", 0o660), 0, 999)
+
+    return make
+
+
+def of_another_user(m: Machine) -> None:
+    """Weights that somebody else has fetched."""
+    for file in (m.tree / "home").rglob("*.blob"):
+        os.chown(file, 1234, 1234)
+        file.chmod(0o600)
+
+
+def listening(*processes: int) -> Callable[[Machine], object]:
+    """Who listens on the engine's port; the engine itself is process 1."""
+    rows = (f'LISTEN 0 9 *:8000 *:* users:(("vllm",pid={one},fd=5))\\n' for one in processes)
+    said = "".join(rows)
+
+    def make(m: Machine) -> None:
+        group = Path("/proc/1/cgroup").read_text().partition("\n")[0]
+        m.answers["docker"]["'ps --no-trunc --quiet --filter name=^sparkgen-'"] = f"{group}\\n"
+        m.answers["ss"]["*:8000"] = said
+
+    return make
+
+
+def hub_elsewhere(m: Machine) -> None:
+    """The hub is a link to another disk."""
+    hub = m.tree / "home/nvidia/.cache/huggingface/hub"
+    hub.rename(m.tree / "srv/hub")
+    hub.symlink_to("/srv/hub")
+
+
+def nccl_of_somebody(m: Machine) -> None:
+    """The container has another nccl.conf than the node."""
+    mounts = test_verify.described(m, "healthy")["Mounts"]
+    other = [{**one, "Source": one["Source"].replace("/etc/nccl", "/tmp/nccl")} for one in mounts]
+    running(m, Mounts=other)
+
+
 def cut_sums(m: Machine) -> None:
     file = m.tree / test_verify.BUNDLE / "SHA256SUMS"
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:3]))
@@ -463,6 +508,7 @@ table inet mine {
 \t}
 }
 """
+VENV = next(folder for folder in test_verify.NODES if folder.part.engine.venv)
 FIREWALLED = partial(State, folder=SERVICES, runs=False)
 KERNEL = {
     "Xid 119": "NVRM: Xid (PCI:000f:01:00): 119, pid=1, Timeout after 6s of waiting for RPC",
@@ -534,7 +580,45 @@ OWN_STATES: dict[str, State] = {
     "port of ufw's rule": FIREWALLED(
         answer("iptables", IPTABLES.replace("--dport 22", "--dport 2222"), "-S")
     ),
+    "wrong nccl.conf in the container": State(nccl_of_somebody),
+    "restart policy by 'docker update'": State(
+        container("HostConfig_RestartPolicy", {"Name": "always"})
+    ),
+    "generation_config.json that is cut": State(
+        damaged(lambda s: (s / "generation_config.json").write_text('{"temperature": 0.7, "to'))
+    ),
+    "tokenizer_config.json that is a page of a proxy": State(
+        damaged(lambda s: (s / "tokenizer_config.json").write_text("<html>login</html>"))
+    ),
+    "weights of another user": State(of_another_user, VENV, runs=False),
+    "launch.sh of an earlier release": State(
+        lambda m: m.edit("opt/sparkgen/launch.sh", "set -euo pipefail", "set -eu"), runs=False
+    ),
+    "engine started by hand on the port": State(listening(1, 99999999)),
     # Nothing is wrong with these.
+    "healthy: engine that listens twice": State(listening(1, 1), is_healthy=True),
+    "healthy: drop-in of the distribution": State(
+        test_verify.unit_with("DropInPaths", "/usr/lib/systemd/system/service.d/10-abort.conf"),
+        is_healthy=True,
+    ),
+    "healthy: another shell": State(
+        users("nvidia:x:1000:1000::/home/nvidia:/usr/bin/zsh", "nvidia"), is_healthy=True
+    ),
+    "healthy: docker as the first group": State(
+        users("nvidia:x:1000:999::/home/nvidia:/bin/bash"), is_healthy=True
+    ),
+    "healthy: names by multicast": State(
+        writes("etc/nsswitch.conf", "hosts: files mdns4_minimal [NOTFOUND=return] dns\n"),
+        is_healthy=True,
+    ),
+    "healthy: hub on another disk": State(hub_elsewhere, is_healthy=True),
+    "healthy: VPN and two default routes": State(
+        answer("ip", "default dev enP7s7\\n0.0.0.0/1 dev tun0\\n", "'-4 route show'"),
+        is_healthy=True,
+    ),
+    "healthy: cable that was plugged in": State(
+        log("mlx5_core 0000:01:00.0: Port module event: module 0, Cable plugged"), is_healthy=True
+    ),
     "healthy: drop of one address before ufw's": FIREWALLED(
         answer("iptables", DROP_FIRST.replace("-p tcp -j", "-s 198.51.100.7/32 -j"), "-S"),
         is_healthy=True,

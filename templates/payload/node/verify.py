@@ -149,16 +149,13 @@ cdi | compose | The driver that the GPU's CDI specification is for.
   OK | {file}
   FAIL none | no CDI specification of the GPU: the engine loses it at the next daemon-reload | sudo systemctl enable --now nvidia-cdi-refresh.path nvidia-cdi-refresh.service
   FAIL old | {file} is not for the driver {version} | sudo systemctl restart nvidia-cdi-refresh.service, then the engine
-bundle | | Each file of the folder, or each installed one, with its checksum.
+bundle | folder | Each file of the folder, with its checksum.
   OK | {node.here} is complete
-  OK installed | {number} files are those of the last install
-  SKIP closed | only root can read {hidden}; the other files are those of the last install
   FAIL empty | SHA256SUMS is missing, empty or cut off | copy the folder {node.name} of the bundle here again
-  FAIL changed | {wrong} since it was installed | install.sh --check of the bundle's folder shows how, --apply fixes it
   FAIL other | {wrong} | copy the folder {node.name} of the bundle here again
-files | folder | Each file of the bundle, with the one that is installed: text and mode.
+files | | Each file of the bundle, with the one that is installed: text and mode.
   OK | all {number} are those of the bundle
-  SKIP unlisted | bundle fails
+  SKIP unlisted | there is no whole list of the bundle's files
   SKIP hidden | only root can read {hidden}; the other files are those of the bundle
   SKIP unknown | no check looks at what these set: {unknown}
   FAIL wrong | {wrong} | sudo {node.installer} --check shows how, --apply fixes it
@@ -596,54 +593,34 @@ class BundleChecks(Machine):
     """What is installed."""
 
     def listed(self) -> list[tuple[str, str]]:
-        """Checksum and path of each file in the folder; none if their list is cut off."""
+        """Checksum and path of each file of the bundle; none if their list is cut off."""
         record = "etc/sparkgen/bundle/" if self.is_installed else ""
         rows = [(line[:64], line[66:]) for line in self.own(f"{record}SHA256SUMS").split("\n")]
         return rows if rows[-1][1] == "verify.py" else []
 
-    def files(self) -> list[str]:
-        """Files of the root tree."""
-        paths = [path for _, path in self.listed()]
-        return [p for p in paths if p.startswith(("etc/", "opt/"))]
+    def files(self) -> dict[str, str]:
+        """The files of the root tree, with their checksums."""
+        return {path: want for want, path in self.listed() if path.startswith(("etc/", "opt/"))}
 
     def _bundle(self) -> Case:
-        rows = self.listed()
-        if self.is_installed:
-            rows = [row for row in rows if row[1] in self.files()]
-        hidden = [f"/{path}" for _, path in rows if self.is_hidden(self.here / path)]
-        found = ((path, want, self.digest(self.here / path)) for want, path in rows)
-        wrong = ((p, have) for p, want, have in found if have != want and f"/{p}" not in hidden)
+        found = ((path, want, self.digest(self.here / path)) for want, path in self.listed())
+        wrong = ((path, have) for path, want, have in found if have != want)
         path, have = next(wrong, ("", ""))
-        states = {
-            "empty": not rows,
-            "changed": path and self.is_installed,
-            "other": path,
-            "closed": hidden,
-            "installed": self.is_installed,
-        }
         said = f"{path} {'differs' if have else 'is missing'}"
-        return first(states, wrong=said, hidden=hidden, number=len(rows))
-
-    def is_hidden(self, file: Path) -> bool:
-        """Whether only others can read a file, or tell whether there is one."""
-        try:
-            return file.exists() and not os.access(file, os.R_OK)
-        except PermissionError:
-            return True
+        return first({"empty": not self.listed(), "other": path}, wrong=said)
 
     def _files(self) -> Case:
-        found = {path: self.file_fault(path) for path in self.files()}
+        found = {path: self.file_fault(path, want) for path, want in self.files().items()}
         wrong = [f"/{path} {fault}" for path, fault in found.items() if fault]
         hidden = [f"/{path}" for path, fault in found.items() if fault is None]
         unknown = [f"/{path}" for path in found if not any(fnmatchcase(path, o) for o in EFFECTS)]
         states = {"unlisted": not found, "wrong": wrong, "unknown": unknown, "hidden": hidden}
         return first(states, wrong=wrong, hidden=hidden, unknown=unknown, number=len(found))
 
-    def file_fault(self, path: str) -> str | None:
+    def file_fault(self, path: str, want: str) -> str | None:
         """How an installed file differs, if at all; None if this user can't tell."""
         own, found = self.here / path, self.root / path
         try:
-            # Files that are missing here are reported by the check of the bundle.
             wanted, mode = own.stat().st_mode if own.exists() else 0, found.stat().st_mode
         except PermissionError:
             return None
@@ -659,7 +636,7 @@ class BundleChecks(Machine):
             return "can't be read by all users"
         if not os.access(found, os.R_OK):
             return None
-        is_same = not wanted or self.digest(found) == self.digest(own)
+        is_same = self.digest(found) == want
         if not is_same and "NCCL_IB_DISABLE=1" in found.read_text(errors="replace").split():
             return "differs, and turns RDMA off with NCCL_IB_DISABLE=1"
         return "" if is_same else "differs"
@@ -877,13 +854,13 @@ class SpaceChecks(Machine):
 
     def _disk(self) -> Case:
         docker = self.docker_root
-        own = ["/", "/var", *([docker] if docker and self.at(docker).exists() else [])]
+        own = ["/var", *([docker] if docker and self.at(docker).exists() else [])]
         hubs = [self.shown(self.nearest(e.hub)) for e in self.engines if e.hub]
-        disks = [(folder, *self.df(folder)) for folder in dict.fromkeys([*own, *hubs])]
+        disks = [(folder, *self.df(folder)) for folder in dict.fromkeys([*own, *hubs, "/"])]
         found = some_of(f"{free} GiB free in {folder}" for folder, free, _ in disks)
         crowded = [f"{used} of the inodes in {f}" for f, _, used in disks if used in FULL]
         # The hub may be on a share that this node only reads.
-        stuck = [one for one in own[1:] if os.statvfs(self.nearest(one)).f_flag & os.ST_RDONLY]
+        stuck = [one for one in own if os.statvfs(self.nearest(one)).f_flag & os.ST_RDONLY]
         is_full = any(free < (FREE_GIB if folder != "/" else ROOT_GIB) for folder, free, _ in disks)
         wrong = {"read-only": stuck, "full": is_full, "crowded": crowded}
         return first(wrong, found=found, crowded=crowded, stuck=stuck)
