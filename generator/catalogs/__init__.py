@@ -14,4 +14,5 @@ from generator.catalogs.draft_models import drafts as drafts
 from generator.catalogs.images import Image as Image
 from generator.catalogs.images import image as image
 from generator.catalogs.images import image_names as image_names
+from generator.catalogs.images import is_patched as is_patched
 from generator.catalogs.images import tags as tags

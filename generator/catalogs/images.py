@@ -58,6 +58,11 @@ def image(reference: str) -> Image | None:
     return None
 
 
+def is_patched(reference: str, text: str) -> bool:
+    """Whether an image may differ from the release: a version of its own, by no known publisher."""
+    return bool(version(text).local) and image(reference) is None
+
+
 @cache
 def _images() -> Mapping[str, list[tuple[str, Image, str]]]:
     """By the path without its registry: tags, their contents, and the first version without Ray."""

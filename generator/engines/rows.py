@@ -20,7 +20,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from generator import catalogs, precompiled
-from generator.catalogs.versions import release, version
+from generator.catalogs.versions import release
 from generator.diagnostics import KeyPath, did_you_mean
 from generator.engines.startup import SPECULATIVE, Condition, Effect, Refusal, Start
 from generator.settings.values import number
@@ -59,7 +59,7 @@ COMMON: Facts = {
     "ranks": lambda start: start.sizes.ranks,
     "sequences": lambda start: start.sequences,
     "stock": lambda start: start.is_stock,
-    "custom": lambda start: bool(version(start.engine.version).local),
+    "unstated": lambda start: start.is_unstated,
     "type": lambda start: start.model_type,
     "format": lambda start: start.form,
     "recurrent": lambda start: start.known and start.known.recurrent is not None,

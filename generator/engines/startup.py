@@ -12,7 +12,7 @@ from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog
 from generator.catalogs.variables import common
-from generator.catalogs.versions import Release, release, version
+from generator.catalogs.versions import Release, release
 from generator.diagnostics import KeyPath
 from generator.fit.requested import defaults
 from generator.models.architecture import Shape, known_checkpoint, shape
@@ -110,9 +110,13 @@ class Start(Asked):
     @property
     def is_stock(self) -> bool:
         """Whether the image is known to be a publisher's own, with nothing added."""
-        return (
-            catalogs.image(self.engine.image) is not None and not version(self.engine.version).local
-        )
+        return catalogs.image(self.engine.image) is not None
+
+    @property
+    def is_unstated(self) -> bool:
+        """Whether the build is patched, and the site does not say which features that adds."""
+        engine = self.engine
+        return not engine.own.supports and catalogs.is_patched(engine.image, engine.version)
 
     def value(self, name: str, *keys: str) -> Any:
         """The value of a flag, or of a key of its JSON; None if it is not given."""
@@ -172,7 +176,8 @@ def verdicts(
     may be patched.
     """
     text = engine.version
-    is_read = ENGINE_TRAITS[engine.name].startup_since <= release(text) and not version(text).local
+    is_read = ENGINE_TRAITS[engine.name].startup_since <= release(text)
+    is_read = is_read and not catalogs.is_patched(engine.image, text)
     found = (
         Verdict(refusal, condition.effect, bool(condition.source) and is_read)
         for start in starts_of(engine, model)

@@ -6,7 +6,7 @@ from math import gcd
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.versions import release, version
+from generator.catalogs.versions import release
 from generator.diagnostics import Replace, Severity, listed
 from generator.fit.requested import stages_of
 from generator.models.architecture import GATED_DELTA, known_checkpoint, shape
@@ -152,7 +152,7 @@ def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
     """Gated delta layers have dedicated kernels on a GB10."""
     known, fixed = shape(model), ENGINE_TRAITS[engine.name].delta_kernels
     delta = known and known.recurrent and known.recurrent.kind == GATED_DELTA
-    if "gated-delta" in engine.own.supports or version(engine.version).local:
+    if "gated-delta" in engine.own.supports or catalogs.is_patched(engine.image, engine.version):
         return
     if delta and fixed and release(engine.version) < fixed:
         later = ".".join(map(str, fixed))

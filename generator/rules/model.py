@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.versions import version
 from generator.diagnostics import Severity, listed, misspelt, replacements
 from generator.models.architecture import known_checkpoint, shape, tensor_sizes
 from generator.rules import splits
@@ -170,19 +169,18 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
 @rule("SG510", unless="SG501 SG503 SG507 SG603")
 def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """Tensor parallelism splits attention heads, and splits or replicates KV heads, evenly."""
-    if not _is_own_build(engine):
+    if not catalogs.is_patched(engine.image, engine.version):
         yield from _illegal_tensor(model, engine)
 
 
 @rule("SG533", Severity.WARNING, unless="SG501 SG503 SG603")
 def tensor_size_of_a_patch(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
     """A custom build splits heads like the engine does, unless a patch pads them."""
-    if _is_own_build(engine) and "padded-heads" not in engine.own.supports:
+    if (
+        catalogs.is_patched(engine.image, engine.version)
+        and "padded-heads" not in engine.own.supports
+    ):
         yield from _illegal_tensor(model, engine)
-
-
-def _is_own_build(engine: DeclaredEngine) -> bool:
-    return bool(version(engine.version).local)
 
 
 def _illegal_tensor(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:

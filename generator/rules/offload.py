@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.versions import release, version
+from generator.catalogs.versions import release
 from generator.diagnostics import listed
 from generator.engines import ENGINES
 from generator.models.architecture import shape
@@ -22,7 +23,7 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     elif stated := ENGINES[engine.name].stated_offload(engine.settings, engine.environment.on_head):
         connector = stated.connector
         flag = next(each for each in stated.flags if each in engine.settings)
-    if not connector or (flag and version(engine.version).local):
+    if not connector or (flag and catalogs.is_patched(engine.image, engine.version)):
         return
     path = _PATH if offload else engine.settings.path(flag)
     connectors, title = ENGINES[engine.name].OFFLOAD, ENGINE_TRAITS[engine.name].title
@@ -57,7 +58,7 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iter
     elif (
         not traits.spans_nodes
         and engine.parallel.tensor * engine.parallel.pipeline > 1
-        and not version(engine.version).local
+        and not catalogs.is_patched(engine.image, engine.version)
         and "kv-on-disk" not in engine.own.supports
     ):
         yield Fault(

@@ -30,6 +30,7 @@ def stand_in(name: str) -> Any:
 for missing in _MODULES:
     sys.modules[f"vllm.{missing}"] = stand_in(f"vllm.{missing}")
 
+import psutil
 import torch
 
 _real_operator = torch._ops._OpNamespace.__getattr__
@@ -118,6 +119,8 @@ torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(
     name="NVIDIA GB10", **_properties
 )  # type: ignore
 torch.cuda.current_device = lambda: 0
+_memory = psutil.virtual_memory
+psutil.virtual_memory = lambda: _memory()._replace(total=MEMORY, available=MEMORY)
 
 
 class _Stream:

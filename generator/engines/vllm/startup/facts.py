@@ -1,7 +1,7 @@
 """What the rows of `schemas/startup/vllm.yaml` ask beside the site's own settings."""
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.versions import release, version
+from generator.catalogs.versions import release
 from generator.engines.rows import Facts
 from generator.engines.startup import Start
 from generator.engines.vllm.startup.kinds import FACTS as OF_KINDS
@@ -65,16 +65,6 @@ def _has_small_heads(start: Start) -> bool:
     return start.model_type == "gpt_oss" or (start.known is not None and start.known.head_dim == 64)
 
 
-def _is_patched(start: Start) -> bool:
-    built = version(start.engine.version)
-    return bool(built.local) or built.dev != version("0").dev
-
-
-def _is_block_of_b12x(start: Start) -> bool:
-    backend = start.word("attention-backend") or start.word("attention-config", "backend")
-    return backend.upper() == "B12X" and not version(start.engine.version).local
-
-
 def _states_type(start: Start) -> str:
     """The type of states: the requested one, or what the model's config.json may request."""
     asked = start.word("mamba-ssm-cache-dtype")
@@ -116,8 +106,6 @@ FACTS: Facts = {
     ),
     "aligned": _is_aligned,
     "small_heads": _has_small_heads,
-    "patched": _is_patched,
-    "b12x_block": _is_block_of_b12x,
     "modelopt": lambda start: is_of_modelopt(start.model),
     "of_modelopt_or_mxfp4": lambda start: is_of_modelopt(start.model) or start.form == "mxfp4",
     "states_type": _states_type,
