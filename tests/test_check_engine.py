@@ -189,7 +189,7 @@ def test_accepted_settings_are_not_doubted(pair: Path, sparkgen: Command) -> Non
     site.write_text(text.replace("  args:\n", "  args:\n    watermark: 2\n"))
     assert "SG674" in sparkgen("validate", "pair-chatbot.yaml", cwd=pair).err
     for node in ("spark1", "spark2"):
-        say(pair, node)
+        say(pair, node, image="example.org/own:1")
     check(sparkgen, pair, "spark1.json", "spark2.json")
     assert "SG674" not in sparkgen("validate", "pair-chatbot.yaml", cwd=pair).err
 
