@@ -246,6 +246,15 @@ BEFORE = {"0.22.0": "0.21.0", "0.21.0": "0.20.2", "0.25.0": "0.24.0", "0.33.0": 
 AFTER = {"0.32.0": "0.33.0", "0.19.1": "0.20.0"}
 
 
+def test_plugin_may_bring_a_method() -> None:
+    def warned(**settings: Any) -> set[str]:
+        model = {"name": "qwen3-30b-a3b-fp8", "quantization": "mine"}
+        return {found.rule for found in _reading("vllm", {"model": model, **settings}).findings}
+
+    assert {"SG648", "SG670"} & warned()
+    assert not {"SG648", "SG670"} & warned(env={"VLLM_PLUGINS": "mine"})
+
+
 @pytest.mark.parametrize(("first", "last", "drafts"), SPECULATION)
 def test_speculation_methods_have_their_releases(first: str, last: str, drafts: Settings) -> None:
     def refused(version: str) -> list[str]:
