@@ -292,6 +292,7 @@ RULE_OF_STATE = {
     "fits": set(),
 }
 ABOUT_MEMORY = {"SG520", "SG522", "SG537", "SG538", "SG556"}
+ABOUT_SHARES = {"SG523", "SG524", "SG525"}
 # The verdict where newer releases have room and earlier ones don't.
 ONLY_NEWER = {"fits": "fits newer", "fits shorter": "can't tell"}
 
@@ -387,7 +388,7 @@ def test_limit_in_tokens_is_named_and_raised() -> None:
     assert finding.message.endswith("one sequence needs 4.5 GiB, the limit in tokens leaves 0.0")
 
 
-@settings(parent=steady, max_examples=20)
+@settings(parent=steady, max_examples=15)
 @example("qwen3.6-35b-a3b", "vllm", 1, 131072, 62, None, None)
 @example("qwen3-235b-a22b-instruct-2507-nvfp4", "sglang", 2, 131072, 58, None, None)
 @example("qwen3-235b-a22b-instruct-2507-nvfp4", "sglang", 2, 131072, 59, None, None)
@@ -450,6 +451,51 @@ def test_fit_rules_comparison_and_auto_give_one_verdict(
         longest = automatic.model.context_length
         _, again = assessed(site_of(visible, tensor, engine, context=longest, **values))
         assert again & ABOUT_MEMORY == auto_rules & {"SG522"}
+
+
+# Sites with too large a share or cache, beside other programs or not.
+@settings(parent=steady, max_examples=12)
+@given(
+    st.sampled_from(KNOWN),
+    st.sampled_from(("vllm", "sglang", "tensorrt-llm")),
+    st.sampled_from((8192, 131072)),
+    st.integers(30, 97),
+    st.sampled_from((None, 96.0, 121.6)),
+    st.sampled_from((0, 4, 30)),
+    st.sampled_from((None, 0.5, 8, 60)),
+)
+def test_advice_about_memory_holds_when_it_is_followed(
+    name: str,
+    engine: str,
+    context: int,
+    hundredths: int,
+    visible: float | None,
+    other: float,
+    pinned: float | None,
+) -> None:
+    text = site_of(visible, 1, engine, name=name, context=context, share=hundredths / 100)
+    site = yaml.safe_load(text)
+    if other:
+        site["nodes"][0]["other"] = [{"name": "speech", "gib": other}]
+    if pinned:
+        site["model"]["kv_cache_gib"] = pinned
+    findings = read_site("lab.yaml", yaml.safe_dump(site).encode()).findings
+    rules = {finding.rule for finding in findings}
+    for finding in findings:
+        needs = re.search(r"needs (\S+) GiB and the engine has (\S+) ", finding.message)
+        if needs and finding.rule == "SG537" and "two starts differ" not in finding.message:
+            assert float(needs[1]) > float(needs[2])
+        sizes = re.search(r"write (\d+) to (\d+)", finding.help)
+        advised = [(("model", "kv_cache_gib"), int(n)) for n in (sizes.groups() if sizes else ())]
+        if finding.rule in {*ABOUT_MEMORY, *ABOUT_SHARES}:
+            advised += [(edit.path, edit.value) for edits in finding.proposals for edit in edits]
+        for (section, key), value in advised:
+            followed = site | {section: site[section] | {key: value}}
+            after = {
+                f.rule for f in read_site("lab.yaml", yaml.safe_dump(followed).encode()).findings
+            }
+            assert finding.rule not in after
+            assert not after & {*ABOUT_MEMORY, *ABOUT_SHARES} - rules - {"SG522"} or pinned
 
 
 @pytest.mark.parametrize(("most", "count"), [(1, 1), (16, 5), (256, 35), (512, 51)])

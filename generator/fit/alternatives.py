@@ -12,8 +12,7 @@ from generator.models.architecture import Shape, shape, tensor_sizes
 from generator.records import record, replace
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 
-# Above this utilization the system has too little; a context below this is of no use to anybody.
-_MOST_UTILIZATION = 0.85
+# A context below this is of no use to anybody.
 _LEAST_CONTEXT = 4096
 _CONTEXT_STEP = 1024
 _MOST_NODES = 8
@@ -118,9 +117,10 @@ def _settings(own: Deployment, fit: Fit) -> Iterator[Adjustment]:
         yield change
     for hundredths in range(int(own.engine.memory_utilization * 100) + 1, 86):
         share = hundredths / 100
-        engine = replace(own.engine, memory_utilization=share)
-        if share <= _MOST_UTILIZATION and holds(replace(own, engine=engine)):
-            yield _setting(("engine", "memory_utilization"), share)
+        found = replace(own, engine=replace(own.engine, memory_utilization=share)).assess()
+        if found and found.has_margin:
+            if found.leaves_enough:
+                yield _setting(("engine", "memory_utilization"), share)
             break
     longest = (fit.one_context if fit.needed == 1 else fit.longest_context) or 0
     for tenths in (10, 9, 8, 7, 6, 5):

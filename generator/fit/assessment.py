@@ -97,6 +97,11 @@ class NodeMemory:
         return computed + self.correction_gib
 
     @property
+    def for_system_gib(self) -> float:
+        """What the system has, with what the engine takes besides its share."""
+        return self.system_gib + self.beside_gib
+
+    @property
     def left_gib(self) -> float:
         """What the room has beside all requested sequences; negative if they don't fit at once."""
         return round(self.kv_room_gib - self.kv_requested_gib, 2)
@@ -167,6 +172,13 @@ class Fit:
     def has_margin(self) -> bool:
         """Whether the result holds even if estimates are slightly off, whatever the release."""
         return self.state == "fits" and not any(map(_is_tight, self.nodes))
+
+    @property
+    def leaves_enough(self) -> bool:
+        """Whether all systems have what they should."""
+        # Figures are rounded to two decimals.
+        least = formulas.SYSTEM_BYTES / GIB - 0.01
+        return all(node.for_system_gib >= least for node in self.nodes)
 
     @property
     def worst(self) -> NodeMemory:

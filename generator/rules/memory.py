@@ -1,13 +1,21 @@
 """Rules about memory: whether the model fits, and what is left for the system."""
 
 from collections.abc import Iterator, Sequence
+from math import ceil
 from typing import TYPE_CHECKING
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath, Proposal, Replace, Severity, listed, replacements
 from generator.fit.assessment import Fit, NodeMemory, assess
 from generator.fit.calibration import Calibration
-from generator.fit.formulas import FREEZE_GIB, GIB, LEAST_BYTES, SYSTEM_BYTES
+from generator.fit.formulas import (
+    FREEZE_GIB,
+    GIB,
+    LEAST_BYTES,
+    STARTS_DIFFER_BYTES,
+    SYSTEM_BYTES,
+)
+from generator.records import replace
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
 
@@ -126,10 +134,9 @@ def fits_newer_releases(
     """The model fits whichever release of DGX OS the nodes have."""
     if fit.state == "fits newer":
         worst = fit.worst
-        needed, given = _apart(_need(fit), worst.share_gib)
-        lack = f"{worst.node} needs {needed} and the engine has {given}"
-        if fit.is_pinned:
-            lack = _too_much(worst)
+        lack = _too_much(worst) if fit.is_pinned else _sum(fit)
+        if worst.headroom_gib >= 0 and not fit.crowded:
+            lack += f"; two starts differ by {STARTS_DIFFER_BYTES / GIB:.0f} GiB"
         unmeasured = next(node for node in nodes if not node.measured)
         yield Fault(
             f"the model may not fit in {worst.visible_gib} GiB, and does in the memory that newer "
@@ -152,6 +159,8 @@ def _sum(fit: Fit) -> str:
     count = "one sequence" if fit.needed == 1 else f"{fit.needed} sequences"
     needed, given = _apart(_need(fit), worst.share_gib)
     weights, cached = worst.weights_gib + worst.draft_gib, worst.kv_one_gib * fit.needed
+    if fit.crowded:
+        return f"{worst.system_gib:.1f} GiB of {worst.node} are left, and nodes freeze below 8"
     if worst.unused_gib:
         return f"{count} needs {cached:.1f} GiB, the limit in tokens leaves {worst.kv_room_gib:.1f}"
     # Some engines take it, or a part of it, from what their share leaves.
@@ -170,12 +179,12 @@ def _need(fit: Fit) -> float:
 
 def _held(node: NodeMemory) -> float:
     """What a node holds besides the KV cache, in GiB."""
-    return node.weights_gib + node.draft_gib + node.reserve_gib
+    return node.weights_gib + node.draft_gib + node.reserve_gib + node.beside_gib + node.other_gib
 
 
 def _too_much(node: NodeMemory) -> str:
     """What a KV cache of a fixed size, everything besides it and the system need on a node."""
-    held = _held(node) + node.beside_gib
+    held = _held(node)
     return (
         f"a KV cache of {node.kv_room_gib:.1f} GiB, {held:.1f} for all else and {_LEAST_GIB:.0f} "
         f"for the system add up to {node.kv_room_gib + held + _LEAST_GIB:.1f} GiB, and the node "
@@ -204,11 +213,12 @@ def pinned_path(model: DeclaredModel, engine: DeclaredEngine) -> KeyPath:
     return ("model", "kv_cache_gib") if model.kv_cache_gib else engine.settings.path(_POOL)
 
 
-def _less(model: DeclaredModel, node: NodeMemory) -> str:
-    """The largest KV cache that leaves the system of a node what it should have."""
-    most = int(node.visible_gib - _SYSTEM_GIB - node.beside_gib - _held(node))
+def _less(model: DeclaredModel, fit: Fit) -> str:
+    """The KV caches that hold what is needed and leave the systems of all nodes enough."""
+    most = int(min(node.visible_gib - _SYSTEM_GIB - _held(node) for node in fit.nodes))
+    least = max(1, ceil(max(node.kv_one_gib for node in fit.nodes) * fit.needed))
     unit = "" if model.kv_cache_gib else "G"
-    return f"remove it, or write at most {most}{unit}" if most > 0 else "remove it"
+    return f"remove it, or write {least}{unit} to {most}{unit}" if most >= least else "remove it"
 
 
 def _fixed_cache(
@@ -221,10 +231,10 @@ def _fixed_cache(
             f"a KV cache of {worst.kv_room_gib:.1f} GiB is too small for one sequence of "
             f"{fit.context} tokens, which takes {worst.kv_one_gib:.1f} on {worst.node}",
             path,
-            _less(model, worst),
+            _less(model, fit),
             nodes=(worst.node,),
         )
-    return Fault(_too_much(worst), path, _less(model, worst))
+    return Fault(_too_much(worst), path, _less(model, fit))
 
 
 @rule("SG534", unless="SG222 SG501 SG503 SG504 SG510 SG511 SG603")
@@ -302,56 +312,62 @@ def tight(
 
 
 @rule("SG523")
-def all_memory(engine: DeclaredEngine) -> Iterator[Fault]:
+def all_memory(
+    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
+) -> Iterator[Fault]:
     """The engine does not take so much memory that the system can't run."""
     if engine.memory_utilization >= REFUSED:
         yield _to_lower(
-            f"{engine.memory_utilization} of the memory is more than is free at an engine's start"
+            f"{engine.memory_utilization} of the memory is more than is free at an engine's start",
+            *(nodes, model, engine),
         )
 
 
 @rule("SG524", Severity.WARNING)
-def much_memory(engine: DeclaredEngine) -> Iterator[Fault]:
+def much_memory(
+    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
+) -> Iterator[Fault]:
     """The engine takes at most 0.85 of the memory, and leaves the rest for the system."""
     if WARNED < engine.memory_utilization < REFUSED:
         yield _to_lower(
             f"{engine.memory_utilization} of the memory is too much: nodes freeze at "
-            f"about {FREEZE_GIB} GiB used"
+            f"about {FREEZE_GIB} GiB used",
+            *(nodes, model, engine),
         )
-
-
-def _to_lower(message: str) -> Fault:
-    """The fault of a share that is too large for any model."""
-    less = replacements(_UTILIZATION, [WARNED])
-    return Fault(message, _UTILIZATION, f"write {WARNED} or less", proposals=less, unsafe=True)
 
 
 @rule("SG525", Severity.WARNING, unless=f"SG523 SG524 {_UNFIT}")
 def little_for_the_system(
-    model: DeclaredModel, engine: DeclaredEngine, fit: Fit
+    nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
     """16 GiB of each node are left for the system."""
-    if not fit.nodes:
+    if fit.leaves_enough:
         return
-    least = min(fit.nodes, key=lambda node: node.system_gib)
-    left = least.system_gib + least.beside_gib
-    # The figures are rounded to two decimals.
-    if left >= _SYSTEM_GIB - 0.01:
-        return
-    message = (
-        f"{left:.1f} GiB of {least.node} are left to the system, which needs {_SYSTEM_GIB:.0f}"
-    )
+    least = min(fit.nodes, key=lambda node: node.for_system_gib)
+    left = f"{least.for_system_gib:.1f} GiB of {least.node} are left"
+    message = f"{left} to the system, which needs {_SYSTEM_GIB:.0f}"
     if fit.is_pinned:
         path = pinned_path(model, engine)
-        yield Fault(message, path, _less(model, least), nodes=(least.node,))
+        yield Fault(message, path, _less(model, fit), nodes=(least.node,))
     else:
-        kept = 1 - (_SYSTEM_GIB - left) / least.share_gib
-        enough = int(engine.memory_utilization * kept * 100) / 100
-        yield Fault(
-            message,
-            _UTILIZATION,
-            f"write 'memory_utilization: {enough}' or less",
-            proposals=((Replace(_UTILIZATION, enough),),),
-            unsafe=True,
-            nodes=(least.node,),
-        )
+        yield replace(_to_lower(message, nodes, model, engine), nodes=(least.node,))
+
+
+def _to_lower(
+    message: str, nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine
+) -> Fault:
+    """The fault of a share that leaves the system too little, with one that leaves it enough."""
+    for hundredths in range(int(min(engine.memory_utilization, WARNED) * 100), 0, -1):
+        share = hundredths / 100
+        fit = assess(nodes, model, replace(engine, memory_utilization=share))
+        if not (fit and fit.nodes) or fit.is_pinned or (fit.leaves_enough and fit.state == "fits"):
+            edits = replacements(_UTILIZATION, [share])
+            words = f"write 'memory_utilization: {share}'"
+            return Fault(message, _UTILIZATION, words, proposals=edits, unsafe=True)
+        if fit.leaves_enough:
+            break
+    return Fault(
+        message,
+        _UTILIZATION,
+        "no share leaves enough for both: use a smaller model, or stop what else runs there",
+    )
