@@ -12,11 +12,12 @@ from evidence import Printed, starts
 
 from generator.fit.complete import complete
 from generator.fit.parts import parameters
+from generator.fit.speed import WIDTH
 from generator.models.architecture import shape
 from generator.resources import SCHEMAS
 
-# A range must hold this part of the figures and be no wider than this.
-_HELD, _WIDEST = 0.8, 2.0
+# A range must hold this part of the figures.
+_HELD = 0.8
 _FEWEST = 2
 _RESERVES = """\
 # By how much the room for the KV cache of published starts on Sparks was smaller than computed, as
@@ -83,24 +84,24 @@ def speeds() -> str:
     for figure in fitted():
         if figure.kind in ("decode", "prefill") and (place := scale(figure)):
             found[place[0]].append(figure.value / place[1])
-    rows = [("kind", "engine", "nodes", "drafts", "least", "most", "figures")]
+    rows = [("kind", "engine", "nodes", "drafts", "least", "figures")]
     for key, ratios in sorted(found.items()):
         least, held = window(ratios)
         if len(ratios) >= _FEWEST and held >= _HELD * len(ratios):
-            rows.append((*key, f"{least:.3g}", f"{least * _WIDEST:.3g}", str(len(ratios))))
+            rows.append((*key, f"{least:.3g}", str(len(ratios))))
     return _SPEEDS + _table(rows)
 
 
 def window(ratios: Sequence[float]) -> tuple[float, int]:
     """Where the widest range that is allowed begins if it holds the most, and how many."""
     best = max(ratios, key=lambda low: (_inside(ratios, low), low))
-    most = max(ratio for ratio in ratios if ratio <= best * _WIDEST)
+    most = max(ratio for ratio in ratios if ratio <= best * WIDTH)
     # As much room below the least as above the most.
-    return (best * most / _WIDEST) ** 0.5, _inside(ratios, best)
+    return (best * most / WIDTH) ** 0.5, _inside(ratios, best)
 
 
 def _inside(ratios: Sequence[float], low: float) -> int:
-    return sum(low <= ratio <= low * _WIDEST for ratio in ratios)
+    return sum(low <= ratio <= low * WIDTH for ratio in ratios)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

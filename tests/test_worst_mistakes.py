@@ -52,7 +52,7 @@ MISTAKES = (
     ),
     Worst(
         *("pair-sglang", "chunked-prefill-size: 8192", "chunked-prefill-size: 122880", "SG525"),
-        *("write 'memory_utilization: 0.7' or less", False, "memory_utilization"),
+        *("write 'memory_utilization: 0.7'", False, "memory_utilization"),
     ),
     Worst(
         *("lab-mesh", "name: spark2\n", "name: spark20\n", "SG203"),

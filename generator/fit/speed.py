@@ -1,7 +1,7 @@
 """How fast one sequence is, by what published starts on Sparks had of bandwidth and arithmetic.
 
-A row of schemas/speeds.tsv has a kind, an engine, one node or several, the drafts, and two bounds
-that hold at least 80 % of the published figures and differ by a factor of two at most: of the speed
+A row of schemas/speeds.tsv has a kind, an engine, one node or several, the drafts, and the lower
+bound of a range of a factor of two that holds at least 80 % of the published figures: of the speed
 that memory bandwidth alone would allow without drafts, or in 1e12 operations per second. What has
 no row has too little evidence, or figures that differ too much.
 """
@@ -11,6 +11,9 @@ from functools import cache
 from generator.origin import Origin
 from generator.records import record
 from generator.resources import rows
+
+# How wide a range is.
+WIDTH = 2
 
 
 @record
@@ -25,8 +28,8 @@ class Speed:
 
 
 @cache
-def _rows() -> dict[tuple[str, ...], tuple[float, float, int]]:
-    return {tuple(key): (float(a), float(b), int(n)) for *key, a, b, n in rows("speeds")}
+def _rows() -> dict[tuple[str, ...], tuple[float, int]]:
+    return {tuple(key): (float(least), int(count)) for *key, least, count in rows("speeds")}
 
 
 def decode(bandwidth: float | None, engine: str, ranks: int, drafts: str) -> Speed | None:
@@ -43,5 +46,5 @@ def _of(kind: str, engine: str, ranks: int, drafts: str, scale: float | None) ->
     row = _rows().get((kind, engine, "one" if ranks == 1 else "several", drafts))
     if row is None or scale is None:
         return None
-    least, most, figures = row
-    return Speed(float(f"{least * scale:.2g}"), float(f"{most * scale:.2g}"), figures)
+    least = float(f"{row[0] * scale:.2g}")
+    return Speed(least, WIDTH * least, row[1])
