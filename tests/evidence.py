@@ -130,8 +130,11 @@ def starts() -> list[Start]:
 
 def _weights(figure: Printed) -> float | None:
     fit = figure.start.fit
-    loaded = [node.weights_gib + node.draft_gib for node in fit.nodes] if fit else []
-    return max(loaded, default=None)
+    if fit is None or not fit.nodes:
+        return None
+    # Only on a Spark do processes share the memory of the GPU.
+    counted = fit.loading_gib if figure.start.on_sparks else 0.0
+    return max(node.weights_gib + node.draft_gib for node in fit.nodes) + counted
 
 
 def _room(figure: Printed) -> float | None:

@@ -120,7 +120,8 @@ class Fit:
     a room in which some layers keep a state per sequence, and `most_states` those of the largest
     one; None without states. Weights on the nodes `by_the_engine` are its own count. `is_own_build`
     means that the reserve is that of a release, since nobody knows the build's; `excess_gib` is the
-    part of the reserve that others' logs show but no formula explains. `ceiling_tokens_s` is what
+    part of the reserve that others' logs show but no formula explains, and `loading_gib` what the
+    engine's log counts as weights besides them. `ceiling_tokens_s` is what
     memory bandwidth allows one sequence with an empty cache, and `ceiling_full_tokens_s` with a
     full one. `layouts` is what one sequence takes in a custom build, in GiB, as releases before and
     after a change of the layout hold it. `decode` is the speed of one sequence with an empty cache,
@@ -162,6 +163,7 @@ class Fit:
     most_states: int | None = None
     is_own_build: bool = False
     excess_gib: float = 0.0
+    loading_gib: float = 0.0
     by_the_engine: tuple[str, ...] = ()
     layouts: tuple[float, ...] = ()
     decode: Speed | None = None
@@ -305,7 +307,10 @@ def _fit(
             filter(None, (rank.blocks_of_states(rank.doubt.more) for rank in ranks)), default=None
         ),
         is_own_build=reserve_is_unknown(model, engine),
-        excess_gib=excess_gib(model, engine, known),
+        excess_gib=(excess := excess_gib(model, engine, known)),
+        loading_gib=excess + formulas.LOADING_BYTES / GIB
+        if ENGINE_TRAITS[engine.name].shares_free
+        else 0.0,
         by_the_engine=tuple(node.name for node in nodes if node.name in counted),
         layouts=layouts,
         decode=speeds[0],

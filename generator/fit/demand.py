@@ -252,7 +252,7 @@ def _demand(
         layers=layers[1] - layers[0],
         weights=own,
         draft=_draft_weights(split) if drafts else 0,
-        activations=_activations(split, requested, last_stage, gathered),
+        activations=_activations(split, requested, stage, gathered),
         graphs=_graph_bytes(shape, layout, requested),
         graphs_outside=not requested.reserves_graphs,
         runtime=formulas.system_context_bytes(own) if layout.paging else formulas.CONTEXT_BYTES,
@@ -293,11 +293,13 @@ def _draft_weights(split: _Split) -> float:
 
 
 def _activations(
-    split: _Split, requested: Requested, last_stage: bool, gathered: Gathered | None
+    split: _Split, requested: Requested, stage: int, gathered: Gathered | None
 ) -> float:
-    """The peak of a step on a rank; the last stage has the logits."""
+    """The peak of a step on a rank; the first stage has images, and the last one the logits."""
     step_bytes = _step_bytes(split.model, split.layout, requested)
-    if last_stage:
+    if stage == 0 and split.layout.paging and requested.profiles_images:
+        step_bytes += _encoding_bytes(split.model, split.layout.tensor, requested)
+    if stage == split.layout.pipeline - 1:
         rows = requested.running * (2 if requested.drafted else 1)
         logits = formulas.logits_bytes(rows, split.model.vocab_size, requested.sorts)
         step_bytes = max(step_bytes, logits)
@@ -305,6 +307,14 @@ def _activations(
         step_bytes += gathered.bytes(requested.context)
         step_bytes += formulas.SPARSE_WORKSPACE_BYTES if split.shape.compressed else 0
     return step_bytes
+
+
+def _encoding_bytes(model: CompleteShape, tensor: int, requested: Requested) -> float:
+    """Of as many images of the largest size as a step, or all sequences, may have."""
+    width, largest = model.shape.tower or (0, 1)
+    of_all = requested.running * max(1, requested.context // largest)
+    tokens = largest * max(1, min(requested.step // largest, of_all)) if width else 0
+    return formulas.encoding_bytes(tokens, width, tensor) + tokens * WIDE * model.hidden_size
 
 
 def _step_bytes(model: CompleteShape, layout: Layout, requested: Requested) -> float:

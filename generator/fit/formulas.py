@@ -74,6 +74,12 @@ NOT_FREE_BYTES, FREE_ERROR_BYTES = int(11.7 * GIB), 4 * GIB
 # 115.9 GiB free (unslothai/unsloth pull request 10704).
 PROCESS_BYTES = int(4.2 * GIB)
 
+# By how much SGLang's process grows while it loads a model: it counts as weights how much less
+# memory the node has then, and imports the classes of all models meanwhile.
+# Source: SGLang 0.5.12, model_executor/model_runner.py, line 1547, and model_loader/utils.py, line
+# 196; five starts on one Spark, with 0.03, 0.13, 0.35, 0.36 and 0.42 GiB more than their weights.
+LOADING_BYTES = int(0.35 * GIB)
+
 # What captured CUDA graphs take if their number isn't known. Source: SGLang's logs on GB10.
 GRAPH_BYTES = 2 * GIB
 
@@ -283,6 +289,18 @@ def activation_bytes(tokens: int, hidden: int, widest: int) -> float:
     Source: vLLM's profile run measures it: 1.26 GiB for Llama 3 8B (pull request 10511).
     """
     return tokens * WIDE * (4 * hidden + 2 * widest)
+
+
+def encoding_bytes(tokens: int, width: int, tensor: int) -> float:
+    """Bytes that vLLM holds of images of this many tokens while it measures a step, without output.
+
+    Of each patch, four to a token: 1,536 pixels, the position, a layer's input, its norm and its
+    result, and divided among ranks queries, keys and values, twice the rotated ones, and attention.
+    Source: vLLM 0.33.0, vllm/model_executor/models/qwen2_5_vl.py, `Qwen2_5_VisionAttention`, and
+    qwen3_vl.py. What holds them beyond the encoder's run is not known, but logs have the sum: 2.21
+    GiB with steps of 2,048 tokens of Qwen3.8-27B, and 0.11 more for each 1,024 (issue 52872).
+    """
+    return tokens * 4 * WIDE * (1536 + width * (4 + 8 / tensor))
 
 
 def gathered_bytes(context: int, entry: int, every: int, sized: bool) -> int:

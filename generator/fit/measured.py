@@ -128,7 +128,7 @@ def _deciding(fit: Fit, seen: Measured) -> Iterator[tuple[str, float, float]]:
         return
     fullest = max(fit.nodes, key=lambda node: node.weights_gib + node.draft_gib)
     least = min(fit.nodes, key=lambda node: node.kv_room_gib)
-    weights = fullest.weights_gib + fullest.draft_gib
+    weights = fullest.weights_gib + fullest.draft_gib + fit.loading_gib
     if seen.weights is not None:
         yield "weights of a rank, GiB", weights, seen.weights
     if seen.allocated is not None:

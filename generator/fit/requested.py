@@ -50,12 +50,13 @@ class Requested:
     `pool` is a fixed size of the KV cache in bytes, `most_tokens` a limit in tokens. `block` is the
     number of tokens in a block of the cache if it is given; `caches_prefixes` whether models with
     recurrent layers keep states for prefixes. `graphs` is how many are captured: for steps of any
-    kind, and for decoding; None if not known. Windows are rounded up to multiples of `window_cells`
-    tokens; with `wide_states` all of a state is in 32 bits. `division` is how the room is divided
-    at startup, None if it is not. `context_ranks` share the tokens of a sequence. `scored` is the
-    size in bytes of the scores that a sparse attention's index computes at once, and
-    `sized_gathers` whether its entries are gathered in less space for long contexts. With
-    `schedules_ahead` a step is scheduled while another one runs.
+    kind, and for decoding; None if not known. With `profiles_images` a step has images.
+    Windows are rounded up to multiples of `window_cells` tokens; with `wide_states` all of a state
+    is in 32 bits. `division` is how the room is divided at startup, None if it is not.
+    `context_ranks` share the tokens of a sequence. `scored` is the size in bytes of the scores that
+    a sparse attention's index computes at once, and `sized_gathers` whether its entries are
+    gathered in less space for long contexts. With `schedules_ahead` a step is scheduled while
+    another one runs.
     """
 
     context: int
@@ -67,6 +68,7 @@ class Requested:
     drafted: int
     eager: bool
     text_only: bool
+    profiles_images: bool
     pool: int | None
     most_tokens: int | None = None
     version: Release = ()
@@ -134,6 +136,7 @@ def requested(
         drafted=drafted,
         eager=settings.is_on(traits.eager_flag) or not traits.captures_graphs or graphs == (0, 0),
         text_only=settings.is_on("language-model-only"),
+        profiles_images=_profiles_images(settings),
         pool=_pool(model, settings, traits.pool_flag),
         most_tokens=int(most) if (most := settings.word(traits.tokens_flag)).isdecimal() else None,
         version=version,
@@ -151,6 +154,13 @@ def requested(
         sized_gathers=paging is not None and version >= paging.sizes_gathers,
         schedules_ahead="async-scheduling" not in settings or settings.is_on("async-scheduling"),
     )
+
+
+def _profiles_images(settings: EngineSettings) -> bool:
+    """Whether vLLM encodes images of the largest size when it measures its memory."""
+    kinds = (settings.number("limit-mm-per-prompt", kind) for kind in ("image", "video"))
+    skipped = map(settings.is_on, ("language-model-only", "skip-mm-profiling"))
+    return not any(skipped) and any(count != 0 for count in kinds)
 
 
 def _scored(engine: DeclaredEngine, paging: Paging) -> int:

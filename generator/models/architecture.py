@@ -160,7 +160,8 @@ class Shape:
     and one projection for keys and values (`shared_values`); `value_dim` is the size of a value's
     head if it differs from a key's. Short convolutions beside the attention of every layer keep
     their last inputs, `convolution_window` tokens of them. `unlike` is what isn't modelled of the
-    model, and `excess` what logs show beyond what formulas explain. An `encoder` reads each text at
+    model, and `excess` what logs show beyond what formulas explain. The `tower` that encodes images
+    has a width and tokens of the largest image. An `encoder` reads each text at
     once, and caches nothing.
     """
 
@@ -195,6 +196,7 @@ class Shape:
     value_dim: int | None = None
     compressed: Compressed | None = None
     convolution_window: int = 0
+    tower: tuple[int, ...] = ()
     unlike: str = ""
     excess: tuple[Excess, ...] = ()
 
@@ -334,6 +336,7 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
         moe=_experts(moe, known.layers, known.hidden_size, own),
         tables_gb=checkpoint.tables_gb or _tables(facts, checkpoint.format),
         compressed=_compressed(known.head_dim, attention),
+        tower=tuple(facts.get("vision_tower", ())),
         excess=tuple(
             Excess(*map(each.get, Excess.__match_args__)) for each in facts.get("excess", ())
         ),
