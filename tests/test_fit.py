@@ -1426,7 +1426,7 @@ def test_fit_shows_by_how_much_a_model_does_not_fit(sparkgen: Command, tmp_path:
     outcome = sparkgen("fit", site, "--compare", cwd=tmp_path)
     assert outcome.code == 3
     assert "error[SG520]" in outcome.err
-    assert outcome.out.startswith("lab: does not fit: 23.6 GiB too little on spark1 beside one")
+    assert outcome.out.startswith("lab: does not fit: 23.4 GiB too little on spark1 beside one")
     assert outcome.out.count("does not fit") > 1
     assert " fits " in outcome.out
     plain = json.loads(sparkgen("fit", site, "--format", "json", cwd=tmp_path).out)

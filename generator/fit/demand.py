@@ -320,7 +320,11 @@ def _encoding_bytes(model: CompleteShape, tensor: int, requested: Requested) -> 
 def _step_bytes(model: CompleteShape, layout: Layout, requested: Requested) -> float:
     shape = model.shape
     hidden = model.hidden_size * (_STREAMS if shape.compressed else 1)
-    step = formulas.activation_bytes(requested.step, hidden, _widest(model, layout))
+    inside = shape.intermediate_size or (0 if shape.moe else 4 * model.hidden_size)
+    step = max(
+        formulas.activation_bytes(requested.step, hidden, _widest(model, layout)),
+        formulas.feed_forward_bytes(requested.step, hidden, inside // layout.tensor),
+    )
     if layout.paging is None or not (shape.compressed or shape.latent_index):
         return step
     # Scores are computed while queries and their output are in memory.
@@ -361,12 +365,11 @@ def _queries(shape: Shape, layout: Layout) -> int:
 
 def _widest(model: CompleteShape, layout: Layout) -> int:
     """Width of the widest part of a layer on a rank, in elements per token."""
-    return max(_widths(model, layout))
+    return max(_widths(model, layout), default=0)
 
 
 def _widths(model: CompleteShape, layout: Layout) -> Iterator[int]:
     shape, tensor = model.shape, layout.tensor
-    yield 2 * (shape.intermediate_size or 4 * model.hidden_size) // tensor
     if shape.head_dim:
         yield (shape.heads + 2 * shape.kv_heads) * shape.head_dim // tensor
     if shape.compressed:

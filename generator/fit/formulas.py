@@ -286,9 +286,17 @@ def activation_bytes(tokens: int, hidden: int, widest: int) -> float:
     """Bytes of tensors alive at once in a step of this many tokens, in 16 bits.
 
     The residual stream and its copies, and the widest part of a layer with its input and output.
-    Source: vLLM's profile run measures it: 1.26 GiB for Llama 3 8B (pull request 10511).
     """
     return tokens * WIDE * (4 * hidden + 2 * widest)
+
+
+def feed_forward_bytes(tokens: int, hidden: int, inside: int) -> float:
+    """The same in a dense feed-forward part: the residual stream, gate, up, and their product.
+
+    Source: vLLM 0.33.0, vllm/model_executor/models/qwen2_moe.py, `Qwen2MoeMLP`; 110 KB a token of
+    Qwen3.8-27B (issue 52872).
+    """
+    return tokens * WIDE * (hidden + 3 * inside)
 
 
 def encoding_bytes(tokens: int, width: int, tensor: int) -> float:
