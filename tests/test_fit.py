@@ -745,7 +745,7 @@ def test_facts_about_own_files_apply_to_no_other_checkpoint() -> None:
         a_model(name="minimax-m2.7-awq-4bit", weight_gb=20.0, context_length=8192),
     ):
         group = Deployment(some_nodes(2), model, engine)
-        fits = {choice.checkpoint.name: choice.fit for choice in siblings(group)}
+        fits = {known.name: fit for known, fit in siblings(group)}
         nvfp4 = fits["minimax-m2.7-nvfp4"]
         assert nvfp4
         assert nvfp4.nodes[0].weights_gib == pytest.approx(62.6, abs=0.1)

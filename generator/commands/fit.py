@@ -154,12 +154,8 @@ def _data(found: _Assessed) -> dict[str, Any]:
         data["alternatives"] = as_data(found.others)
     if found.same:
         data["checkpoints"] = [
-            {
-                "name": item.checkpoint.name,
-                "format": item.checkpoint.format,
-                "fit": as_data(item.fit),
-            }
-            for item in found.same
+            {"name": known.name, "format": known.format, "fit": as_data(fit)}
+            for known, fit in found.same
         ]
     return data
 
@@ -175,5 +171,5 @@ def _text(name: str, fit: Fit | None, others: list[Alternative], same: list[Fitt
 
 
 def _checkpoints(same: list[Fitting], width: int | None) -> str:
-    rows = [(item.checkpoint.name, item.checkpoint.format, *figures(item.fit)) for item in same]
+    rows = [(known.name, known.format, *figures(fit)) for known, fit in same]
     return columns(_CHECKPOINTS, rows, width) + "\n" if rows else ""

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from generator import catalogs
+from generator.catalogs import Checkpoint
 from generator.columns import columns
 from generator.commands import completion
 from generator.commands.groups import GROUP, chosen
@@ -66,10 +67,10 @@ def command(word: str, site: Path | None, key: str | None, form: str, group: str
             for name, own in _groups(site, group).items()
             for one in _sorted(fitting(own, word), key)
         ]
-        found = [Candidate(one.checkpoint, one.fit) for _, one in held]
+        found = [Candidate(*one) for _, one in held]
         several = len({name for name, _ in held}) > 1
         head = ("GROUP", *_FITTING) if several else _FITTING
-        rows = [(*([name] if several else []), *_fitting_row(one)) for name, one in held]
+        rows = [(*([name] if several else []), *_fitting_row(*one)) for name, one in held]
     if form == "json":
         document = {"version": 1, "models": [_data(choice) for choice in found]}
         click.echo(json.dumps(document, indent=2))
@@ -93,7 +94,7 @@ def _groups(site: Path, name: str | None) -> Mapping[str, Deployment]:
 def _sorted(found: Iterable[Fitting], key: str | None) -> Sequence[Fitting]:
     if key is None:
         return list(found)
-    return sorted(found, key=lambda one: -_SORTED[key](one.fit))
+    return sorted(found, key=lambda one: -_SORTED[key](one[1]))
 
 
 def _row(choice: Candidate) -> Row:
@@ -115,8 +116,7 @@ def _nodes(choice: Candidate) -> str:
     return "?" if choice.unknown else f"over {COUNTS[-1]}"
 
 
-def _fitting_row(one: Fitting) -> Row:
-    known, fit = one.checkpoint, one.fit
+def _fitting_row(known: Checkpoint, fit: Fit) -> Row:
     sizes = {"tensor": fit.parallel.tensor, "pipeline": fit.parallel.pipeline}
     return (
         known.name,

@@ -1,6 +1,7 @@
 """Whether a site's model fits its nodes, and how much they can serve if it does."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -271,17 +272,17 @@ def _fit(
 ) -> Fit:
     doubts = [doubt(model, engine, demand) for demand in found]
     more = beside(model, engine)
-    ranks = [
-        _Rank(node, index, _counted(found, counted.get(node.name)), doubts, engine, wanted, more)
-        for index, node in enumerate(nodes)
-    ]
+    ranks = []
+    for index, node in enumerate(nodes):
+        own = counted.get(node.name)
+        held = [replace(each, weights=float(own)) for each in found] if own else found
+        ranks.append(_Rank(node, index, held, doubts, engine, wanted, more))
     memory = tuple(rank.memory(wanted) for rank in ranks)
     layouts = _layouts(found, whole, wanted, model, engine)
     largest = wanted.needed * max(layouts, default=0)
     within = wanted.most_tokens is None or wanted.most_tokens >= wanted.needed * wanted.context
     state = _state(ranks, all(node.kv_room_gib >= largest for node in memory), within)
     fits = state == "fits"
-    speeds = _speeds(found, wanted, model, engine, whole)
     most = min(rank.sequences(wanted.context) for rank in ranks)
     bound = max(known.max_context_yarn or known.max_context or 0, wanted.context)
     return replace(
@@ -313,9 +314,7 @@ def _fit(
         else 0.0,
         by_the_engine=tuple(node.name for node in nodes if node.name in counted),
         layouts=layouts,
-        decode=speeds[0],
-        decode_full=speeds[1],
-        prefill=speeds[2],
+        **_speeds(found, wanted, model, engine, whole),
     )
 
 
@@ -333,11 +332,6 @@ def _state(ranks: Sequence["_Rank"], is_enough: bool, is_within: bool) -> State:
         return "fits shorter"
     might = all(rank.holds(rank.least, rank.doubt.more) for rank in ranks)
     return "can't tell" if might else "does not fit"
-
-
-def _counted(found: list[Demand], size: int | None) -> list[Demand]:
-    """The demands with the weights that the engine counted, if it did."""
-    return [replace(each, weights=float(size)) for each in found] if size else found
 
 
 def held_share(engine: str, utilization: float, fit: Fit | None, node: str) -> float:
@@ -495,17 +489,14 @@ def _longest(ranks: Sequence[_Rank], sequences: int, bound: int) -> int:
         _, least = room.get(rank.demand.stage, (rank.demand, math.inf))
         room[rank.demand.stage] = rank.demand, min(least, rank.room)
 
-    def holds(tokens: int) -> bool:
-        return all(
-            each.sequence(tokens) * sequences + each.beyond(tokens) <= least
+    def exceeds(tokens: int) -> bool:
+        return any(
+            each.sequence(tokens) * sequences + each.beyond(tokens) > least
             for each, least in room.values()
         )
 
-    low, high = 0, int(min(bound, ranks[0].tokens // sequences))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle - 1)
-    return low
+    lengths = range(1, int(min(bound, ranks[0].tokens // sequences)) + 1)
+    return bisect_left(lengths, True, key=exceeds)
 
 
 def _bandwidth(found: Sequence[Demand], tokens: int) -> float | None:
@@ -542,16 +533,15 @@ def _speeds(
     model: DeclaredModel,
     engine: DeclaredEngine,
     whole: CompleteShape,
-) -> tuple[Speed | None, Speed | None, Speed | None]:
-    """The speed of one sequence with an empty and with a full cache, and of reading a prompt."""
+) -> Mapping[str, Speed | None]:
     drafts = model.speculative.method if model.speculative else ""
     ranks = engine.parallel.tensor * engine.parallel.pipeline
     active = parameters(whole)
-    return (
-        decode(_bandwidth(found, 0), engine.name, ranks, drafts),
-        decode(_bandwidth(found, wanted.context), engine.name, ranks, drafts),
-        prefill(active[1] if active else None, engine.name, ranks),
-    )
+    return {
+        "decode": decode(_bandwidth(found, 0), engine.name, ranks, drafts),
+        "decode_full": decode(_bandwidth(found, wanted.context), engine.name, ranks, drafts),
+        "prefill": prefill(active[1] if active else None, engine.name, ranks),
+    }
 
 
 def _layout(known: Shape, engine: DeclaredEngine) -> Layout | None:

@@ -1,5 +1,6 @@
 """What a site leaves to be determined: the longest context, and how many sequences of it."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from generator.fit.alternatives import Deployment, holds
@@ -78,7 +79,4 @@ def _most(group: Deployment) -> int | None:
 
 def _highest(low: int, high: int, is_right: Callable[[int], bool]) -> int:
     """The largest number for which a condition holds that holds for all smaller ones."""
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if is_right(middle) else (low, middle - 1)
-    return low
+    return low + bisect_left(range(low + 1, high + 1), True, key=lambda n: not is_right(n))

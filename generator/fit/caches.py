@@ -9,7 +9,7 @@ from math import ceil
 from generator.catalogs import DraftCache
 from generator.catalogs.engines.traits import Paging
 from generator.fit import formulas
-from generator.fit.complete import CacheBytes, CacheElements, CompleteShape, KeyValueHeads
+from generator.fit.complete import CompleteShape
 from generator.fit.formulas import CACHED, WIDE
 from generator.fit.kinds import Kinds
 from generator.fit.paging import Kind, Pages, Pool, pool
@@ -18,7 +18,6 @@ from generator.models.architecture import (
     GATED_DELTA,
     WIDE_STATE,
     Compressed,
-    Latent,
     Recurrent,
     Shape,
 )
@@ -289,18 +288,18 @@ def _token_bytes(model: CompleteShape, tensor: int, requested: Requested) -> flo
     """
     shape, each = model.shape, requested.cached
     layers = shape.attention_layers or shape.layers
-    match model.cached:
-        case CacheBytes(count):
-            return count / layers
-        case CacheElements(count):
-            copies = 1.0 if shape.latent else max(1 / tensor, 1 / shape.kv_heads)
-            return count / layers * copies * each
-        case Latent(kv_rank=rank, cached_rope=rope):
-            elements = formulas.latent_cache_elements(rank, rope)
-            sparse = shape.indexer is not None and each == CACHED["fp8"]
-            return elements * (CACHED["fp8_ds_mla"] if sparse else each)
-        case KeyValueHeads(heads, head):
-            return formulas.grouped_cache_elements(heads, head, tensor, shape.value_dim) * each
+    if shape.cache_bytes:
+        return shape.cache_bytes / layers
+    if shape.cache_elements:
+        copies = 1.0 if shape.latent else max(1 / tensor, 1 / shape.kv_heads)
+        return shape.cache_elements / layers * copies * each
+    if latent := shape.mla:
+        elements = formulas.latent_cache_elements(latent.kv_rank, latent.cached_rope)
+        sparse = shape.indexer is not None and each == CACHED["fp8"]
+        return elements * (CACHED["fp8_ds_mla"] if sparse else each)
+    heads = shape.global_kv_heads or shape.kv_heads
+    head = shape.global_head_dim or shape.head_dim or 0
+    return formulas.grouped_cache_elements(heads, head, tensor, shape.value_dim) * each
 
 
 def _window_bytes(model: CompleteShape, tensor: int, requested: Requested) -> float:

@@ -16,12 +16,8 @@ COUNTS = (1, 2, 3, 4, 8)
 CONTEXT_LENGTH = 32768
 
 
-@record
-class Fitting:
-    """A checkpoint, and how it fits."""
-
-    checkpoint: Checkpoint
-    fit: Fit
+# A checkpoint, and how it fits.
+Fitting = tuple[Checkpoint, Fit]
 
 
 @record
@@ -84,7 +80,7 @@ def fitting(own: Deployment, word: str = "") -> Iterator[Fitting]:
         first = group.assess() if _can_split(group) else None
         fit = first if first and first.has_margin else holding(group, len(own.nodes))
         if fit and (fit.most_sequences or 0) >= fit.sequences:
-            yield Fitting(known, fit)
+            yield known, fit
 
 
 def _can_split(group: Deployment) -> bool:
@@ -98,7 +94,7 @@ def siblings(own: Deployment) -> Iterator[Fitting]:
     for other in catalogs.siblings(known) if known else ():
         group = own.named(other.name)
         if other != known and (fit := group.assess()):
-            yield Fitting(other, fit)
+            yield other, fit
 
 
 def _named(word: str) -> Iterator[Checkpoint]:

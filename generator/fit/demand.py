@@ -1,6 +1,7 @@
 """What one rank of a serving group holds: weights, KV cache, states and reserve, all in bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import ceil
 
 from generator.catalogs import DraftCache
@@ -67,24 +68,12 @@ class Layout:
 
 
 @record
-class Gathered:
-    """The buffer that gathers a sparse attention's index; an entry stands for `every` tokens."""
-
-    entry: int
-    every: int
-    sized: bool
-
-    def bytes(self, context: int) -> int:
-        """Its bytes for a context of this many tokens."""
-        return formulas.gathered_bytes(context, self.entry, self.every, self.sized)
-
-
-@record
 class Demand:
     """What a rank of one stage holds, in bytes; `active` is what it reads for one token.
 
     `active` is None if it isn't known which experts a token needs. `graphs_outside`: graphs are
-    captured in what the engine's share leaves free.
+    captured in what the engine's share leaves free. `gathered` is the size of the buffer that
+    gathers a sparse attention's index for a context.
     """
 
     stage: int
@@ -101,7 +90,7 @@ class Demand:
     active: float | None
     context: int
     split: Split
-    gathered: "Gathered | None" = None
+    gathered: Callable[[int], int] | None = None
 
     @property
     def reserve(self) -> float:
@@ -122,7 +111,7 @@ class Demand:
         """How much larger the reserve is for a context of this many tokens than as requested."""
         if self.gathered is None:
             return 0.0
-        return self.gathered.bytes(tokens) - self.gathered.bytes(self.context)
+        return self.gathered(tokens) - self.gathered(self.context)
 
     def read(self, tokens: int) -> float | None:
         """Bytes read for one more token of a sequence of this many."""
@@ -293,7 +282,7 @@ def _draft_weights(split: _Split) -> float:
 
 
 def _activations(
-    split: _Split, requested: Requested, stage: int, gathered: Gathered | None
+    split: _Split, requested: Requested, stage: int, gathered: Callable[[int], int] | None
 ) -> float:
     """The peak of a step on a rank; the first stage has images, and the last one the logits."""
     step_bytes = _step_bytes(split.model, split.layout, requested)
@@ -304,7 +293,7 @@ def _activations(
         logits = formulas.logits_bytes(rows, split.model.vocab_size, requested.sorts)
         step_bytes = max(step_bytes, logits)
     if gathered:
-        step_bytes += gathered.bytes(requested.context)
+        step_bytes += gathered(requested.context)
         step_bytes += formulas.SPARSE_WORKSPACE_BYTES if split.shape.compressed else 0
     return step_bytes
 
@@ -322,7 +311,7 @@ def _step_bytes(model: CompleteShape, layout: Layout, requested: Requested) -> f
     hidden = model.hidden_size * (_STREAMS if shape.compressed else 1)
     inside = shape.intermediate_size or (0 if shape.moe else 4 * model.hidden_size)
     step = max(
-        formulas.activation_bytes(requested.step, hidden, _widest(model, layout)),
+        formulas.activation_bytes(requested.step, hidden, max(_widths(model, layout), default=0)),
         formulas.feed_forward_bytes(requested.step, hidden, inside // layout.tensor),
     )
     if layout.paging is None or not (shape.compressed or shape.latent_index):
@@ -333,16 +322,16 @@ def _step_bytes(model: CompleteShape, layout: Layout, requested: Requested) -> f
     return max(step, scoring)
 
 
-def _gathered(shape: Shape, layout: Layout, requested: Requested) -> Gathered | None:
-    if layout.paging is None:
-        return None
+def _gathered(shape: Shape, layout: Layout, requested: Requested) -> Callable[[int], int] | None:
+    head, wide, every = 0, False, 0
     if shape.compressed:
-        entry = formulas.indexer_cache_bytes(shape.compressed.index_head, wide=False)
-        return Gathered(entry, shape.compressed.indexed_every, requested.sized_gathers)
-    if index := shape.latent_index:
-        entry = formulas.indexer_cache_bytes(index.head, index.wide)
-        return Gathered(entry, index.pooled, requested.sized_gathers)
-    return None
+        head, every = shape.compressed.index_head, shape.compressed.indexed_every
+    elif index := shape.latent_index:
+        head, wide, every = index.head, index.wide, index.pooled
+    if layout.paging is None or not every:
+        return None
+    entry, sized = formulas.indexer_cache_bytes(head, wide), requested.sized_gathers
+    return partial(formulas.gathered_bytes, entry=entry, every=every, sized=sized)
 
 
 def _graph_bytes(shape: Shape, layout: Layout, requested: Requested) -> float:
@@ -363,12 +352,8 @@ def _queries(shape: Shape, layout: Layout) -> int:
     return heads * (latent.kv_rank + latent.rope) if latent else 0
 
 
-def _widest(model: CompleteShape, layout: Layout) -> int:
-    """Width of the widest part of a layer on a rank, in elements per token."""
-    return max(_widths(model, layout), default=0)
-
-
 def _widths(model: CompleteShape, layout: Layout) -> Iterator[int]:
+    """Widths of the parts of a layer on a rank, in elements per token."""
     shape, tensor = model.shape, layout.tensor
     if shape.head_dim:
         yield (shape.heads + 2 * shape.kv_heads) * shape.head_dim // tensor

@@ -32,10 +32,8 @@ def _seen(engine: str) -> tuple[float, float] | None:
 
     How much less room there was, as a multiple of the activations, and how many bytes more.
     """
-    for name, build, _, less, more in rows("reserves"):
-        if (name, build) == (engine, "release"):
-            return float(less), float(more) * GIB
-    return None
+    seen = {(name, build): (float(a), float(b) * GIB) for name, build, _, a, b in rows("reserves")}
+    return seen.get((engine, "release"))
 
 
 def reserve_is_unknown(model: DeclaredModel, engine: DeclaredEngine) -> bool:

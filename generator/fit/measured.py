@@ -62,17 +62,21 @@ class Measured:
 def measured(found: Iterable[Logged]) -> Measured:
     """What a log says; from several ranks and starts, the most weights and the least room."""
     logged = list(found)
+
+    def all_of(name: str) -> Iterator[float]:
+        return chain.from_iterable(getattr(one, name) for one in logged)
+
     context, sequences = next((one.concurrency for one in logged if one.concurrency), (None, None))
     return Measured(
-        weights=max(chain.from_iterable(one.weights for one in logged), default=None),
-        cache=min(chain.from_iterable(one.caches for one in logged), default=None),
-        graphs=max(chain.from_iterable(one.graphs for one in logged), default=None),
+        weights=max(all_of("weights"), default=None),
+        cache=min(all_of("caches"), default=None),
+        graphs=max(all_of("graphs"), default=None),
         context=context,
         sequences=sequences,
-        activations=max(chain.from_iterable(one.activations for one in logged), default=None),
-        visible=min(chain.from_iterable(one.visible for one in logged), default=None),
-        states=min(chain.from_iterable(one.states for one in logged), default=None),
-        allocated=max(chain.from_iterable(one.allocated for one in logged), default=None),
+        activations=max(all_of("activations"), default=None),
+        visible=min(all_of("visible"), default=None),
+        states=min(all_of("states"), default=None),
+        allocated=max(all_of("allocated"), default=None),
     )
 
 

@@ -26,6 +26,7 @@ WARNED, REFUSED = 0.85, 0.96
 _UTILIZATION = ("engine", "memory_utilization")
 _SYSTEM_GIB, _LEAST_GIB = SYSTEM_BYTES / GIB, LEAST_BYTES / GIB
 _POOL = "kv-cache-memory-bytes"
+_START = "start it and pass its log to 'sparkgen fit SITE --measured LOG'"
 
 
 _UNFIT = "SG222 SG520 SG537 SG538 SG556"
@@ -37,26 +38,12 @@ def does_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
     """Each node has room for its part of the model and one sequence of full length."""
-    if fit.state != "does not fit":
-        return
-    worst = fit.worst
-    if fit.is_pinned:
-        yield _fixed_cache(model, engine, fit, worst)
-        return
-    if fit.crowded:
-        # SG688 names what takes it.
-        return
-    from generator.fit.alternatives import nearest_changes
-
-    changes = nearest_changes(nodes, model, engine, fit)
-    yield Fault(
-        f"the model does not fit: {_sum(fit)}",
-        model.path,
-        _what_fits(changes),
-        proposals=_proposals(changes),
-        unsafe=True,
-        nodes=(worst.node,),
-    )
+    if fit.state == "does not fit" and fit.is_pinned:
+        yield _fixed_cache(model, engine, fit)
+    elif fit.state == "does not fit" and not fit.crowded:
+        # SG688 names what crowds a node.
+        message = f"the model does not fit: {_sum(fit)}"
+        yield _changed(nodes, model, engine, fit, Fault(message, model.path))
 
 
 @rule("SG538", Severity.WARNING, unless=_INVALID_MODEL)
@@ -67,40 +54,29 @@ def may_not_fit(
     if fit.state != "can't tell":
         return
     worst = fit.worst
-    from generator.fit.alternatives import nearest_changes
-
-    less = (
-        "sparkgen does not know how much memory this build needs beside weights and cache"
-        if fit.is_own_build
-        else (
+    less = "sparkgen does not know how much memory this build needs beside weights and cache"
+    if not fit.is_own_build:
+        less = (
             f"published starts had from {worst.less_gib:.1f} GiB less to {worst.doubt_gib:.1f} "
             "GiB more for the KV cache than computed"
         )
-    )
-    if fit.excess_gib and not fit.is_own_build:
-        less = (
-            f"the reserve has {fit.excess_gib:.1f} GiB more than computed, as others' starts of "
-            f"this model did, and {less}"
-        )
-    path, lack = model.path, _sum(fit)
-    if fit.is_pinned:
-        fixed = _fixed_cache(model, engine, fit, worst)
-        path, lack, sure = fixed.path, fixed.message, f", or {fixed.help}"
-        changes = []
-    else:
-        changes = nearest_changes(nodes, model, engine, fit)
-        sure = f"; to be sure, use {listed(change.words for change in changes)}" if changes else ""
-    traits, what = ENGINE_TRAITS[engine.name], "the model may not fit"
+        if fit.excess_gib:
+            less = (
+                f"the reserve has {fit.excess_gib:.1f} GiB more than computed, as others' starts "
+                f"of this model did, and {less}"
+            )
+    what = "the model may not fit"
+    traits = ENGINE_TRAITS[engine.name]
     if traits.starts_short and worst.headroom_gib + worst.doubt_gib < 0:
         what = f"{traits.title} may not start, and rejects the longest requests"
-    yield Fault(
-        f"{what}: {lack}; {less}",
-        path,
-        f"start it and pass its log to 'sparkgen fit SITE --measured LOG'{sure}",
-        proposals=_proposals(changes),
-        unsafe=True,
-        nodes=() if fit.is_pinned else (worst.node,),
-    )
+    if fit.is_pinned:
+        fixed = _fixed_cache(model, engine, fit)
+        message = f"{what}: {fixed.message}; {less}"
+        words = f"{_START}, or {fixed.help}"
+        yield replace(fixed, message=message, help=words, unsafe=True, nodes=())
+    else:
+        message = f"{what}: {_sum(fit)}; {less}"
+        yield _changed(nodes, model, engine, fit, Fault(message, model.path, _START))
 
 
 @rule("SG556", Severity.WARNING, unless=_INVALID_MODEL)
@@ -110,21 +86,15 @@ def fits_shorter(
     """The KV cache has room for a sequence of full length, with engines that start with less."""
     if fit.state != "fits shorter":
         return
-    from generator.fit.alternatives import nearest_changes
-
     traits = ENGINE_TRAITS[engine.name]
     path = ("model", "context_length") if model.context_length else model.path
-    changes = nearest_changes(nodes, model, engine, fit)
-    yield Fault(
+    fault = Fault(
         f"{traits.title} starts, but rejects requests of more than about "
         f"{fit.one_context} tokens: the KV cache on {fit.worst.node} has no room for the "
         f"{fit.context} that a sequence may have",
         engine.settings.path(traits.tokens_flag) if fit.is_limited else path,
-        _what_fits(changes),
-        proposals=_proposals(changes),
-        unsafe=True,
-        nodes=(fit.worst.node,),
     )
+    yield _changed(nodes, model, engine, fit, fault)
 
 
 @rule("SG537", Severity.WARNING, unless=_INVALID_MODEL)
@@ -147,34 +117,44 @@ def fits_newer_releases(
         )
 
 
-def _what_fits(changes: Sequence["Adjustment"]) -> str:
-    if not changes:
-        return "no setting, known checkpoint or split over up to 8 nodes makes it fit well"
-    return f"use {listed(change.words for change in changes)}"
+def _changed(
+    nodes: Sequence[DeclaredNode],
+    model: DeclaredModel,
+    engine: DeclaredEngine,
+    fit: Fit,
+    fault: Fault,
+) -> Fault:
+    """The fault with what makes the model fit, after what its help already says."""
+    from generator.fit.alternatives import nearest_changes
+
+    changes = nearest_changes(nodes, model, engine, fit)
+    words = f"use {listed(change.words for change in changes)}"
+    if fault.help:
+        words = f"{fault.help}; to be sure, {words}" if changes else fault.help
+    elif not changes:
+        words = "no setting, known checkpoint or split over up to 8 nodes makes it fit well"
+    edits = _proposals(changes)
+    return replace(fault, help=words, proposals=edits, unsafe=True, nodes=(fit.worst.node,))
 
 
 def _sum(fit: Fit) -> str:
     """What the node with the least headroom needs, in detail, and the share that it has."""
     worst = fit.worst
     count = "one sequence" if fit.needed == 1 else f"{fit.needed} sequences"
-    needed, given = _apart(_need(fit), worst.share_gib)
+    need = worst.share_gib - worst.headroom_gib
+    needed, given = _apart(need, worst.share_gib)
     weights, cached = worst.weights_gib + worst.draft_gib, worst.kv_one_gib * fit.needed
     if fit.crowded:
         return f"{worst.system_gib:.1f} GiB of {worst.node} are left, and nodes freeze below 8"
     if worst.unused_gib:
         return f"{count} needs {cached:.1f} GiB, the limit in tokens leaves {worst.kv_room_gib:.1f}"
     # Some engines take it, or a part of it, from what their share leaves.
-    reserve = _need(fit) - weights - cached
+    reserve = need - weights - cached
     return (
         f"{worst.node} needs {needed} GiB and the engine has {given} (weights {weights:.1f}, "
         f"reserve {max(0.0, reserve):.1f}, KV cache of {count} of {fit.context} tokens "
         f"{cached:.1f})"
     )
-
-
-def _need(fit: Fit) -> float:
-    """What the node with the least headroom needs, in GiB."""
-    return fit.worst.share_gib - fit.worst.headroom_gib
 
 
 def _held(node: NodeMemory) -> float:
@@ -184,11 +164,10 @@ def _held(node: NodeMemory) -> float:
 
 def _too_much(node: NodeMemory) -> str:
     """What a KV cache of a fixed size, everything besides it and the system need on a node."""
-    held = _held(node)
+    room, held = node.kv_room_gib, _held(node)
     return (
-        f"a KV cache of {node.kv_room_gib:.1f} GiB, {held:.1f} for all else and {_LEAST_GIB:.0f} "
-        f"for the system add up to {node.kv_room_gib + held + _LEAST_GIB:.1f} GiB, and the node "
-        f"has {node.visible_gib:.1f}"
+        f"a KV cache of {room:.1f} GiB, {held:.1f} for all else and {_LEAST_GIB:.0f} for the "
+        f"system add up to {room + held + _LEAST_GIB:.1f} GiB, and the node has {node.visible_gib:.1f}"
     )
 
 
@@ -221,11 +200,9 @@ def _less(model: DeclaredModel, fit: Fit) -> str:
     return f"remove it, or write {least}{unit} to {most}{unit}" if most >= least else "remove it"
 
 
-def _fixed_cache(
-    model: DeclaredModel, engine: DeclaredEngine, fit: Fit, worst: NodeMemory
-) -> Fault:
+def _fixed_cache(model: DeclaredModel, engine: DeclaredEngine, fit: Fit) -> Fault:
     """The KV cache's fixed size is too small for one sequence, or too large for the node."""
-    path = pinned_path(model, engine)
+    path, worst = pinned_path(model, engine), fit.worst
     if worst.headroom_gib < 0:
         return Fault(
             f"a KV cache of {worst.kv_room_gib:.1f} GiB is too small for one sequence of "
