@@ -167,7 +167,8 @@ def _too_much(node: NodeMemory) -> str:
     room, held = node.kv_room_gib, _held(node)
     return (
         f"a KV cache of {room:.1f} GiB, {held:.1f} for all else and {_LEAST_GIB:.0f} for the "
-        f"system add up to {room + held + _LEAST_GIB:.1f} GiB, and the node has {node.visible_gib:.1f}"
+        f"system add up to {room + held + _LEAST_GIB:.1f} GiB, and the node has "
+        f"{node.visible_gib:.1f}"
     )
 
 
