@@ -9,6 +9,7 @@ from conftest import Command
 from racks import site_text
 
 from generator import catalogs
+from generator.fit.assessment import assess
 from generator.pipeline import read_site
 from generator.resources import ROOT
 
@@ -68,8 +69,10 @@ def test_site_fits_its_own_nodes(file: Path, tmp_path: Path, sparkgen: Command) 
     assert {item["tensor"] * item["pipeline"] for item in found} == {len(site.nodes)}
     names = {item["name"] for item in found}
     assert not {item["name"] for item in listed(sparkgen) if not item["known"]} & names
-    name = site.model.name
-    assert name in names
+    fit = assess(site.nodes, site.model, site.engine)
+    assert fit
+    holds = fit.has_margin and (fit.most_sequences or 0) >= fit.sequences
+    assert (site.model.name in names) == holds
     assert all(item["headroomGib"] > 0 for item in found)
 
 

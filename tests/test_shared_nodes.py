@@ -183,7 +183,7 @@ def test_fit_adds_up_what_the_engines_of_a_node_hold() -> None:
         [0.5 * VISIBLE, 0.3 * (VISIBLE - NOT_FREE) + reserve], abs=0.05
     )
     assert found.together_gib + found.system_gib == pytest.approx(VISIBLE, abs=0.01)
-    assert "coder 59.9, small 41.5" in table([found], None)
+    assert "coder 59.9, small 41.1" in table([found], None)
     assert shared_nodes(parts[2:]) == []
 
 
