@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from generator.activation import NOTHING, RESTART
@@ -86,6 +87,8 @@ def _mode(entry: Mapping[str, Any], executable: bool) -> int:
     return stated if stated and bool(stated & 0o100) == executable else plain
 
 
+# Several ask for the same one, and that of a large site takes a while.
+@lru_cache(maxsize=4)
 def parsed(manifest: bytes) -> Mapping[str, Any]:
     """The content of a manifest; empty if it can't be read."""
     try:

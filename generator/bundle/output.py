@@ -66,7 +66,7 @@ class Comparison:
 
 def compare(tree: Tree, folder: Path) -> Comparison:
     """Compare a folder with a tree."""
-    found = dict(_files(folder, folder))
+    found = _files(folder)
     _refuse_what_is_in_the_way(tree, folder, found)
     journal = interrupted(folder)
     known = merged(journal or {}, *_listed(found.get(MANIFEST)))
@@ -88,7 +88,7 @@ def compare(tree: Tree, folder: Path) -> Comparison:
             written = is_conflicted(data) or sha256(data).hexdigest() in known.get(path, ())
             (stale if written else edited).append(path)
             if _read(on_disk) == file.data:
-                modes[path] = stat.S_IMODE(on_disk.stat().st_mode), file.mode
+                modes[path] = stat.S_IMODE(os.stat(on_disk).st_mode), file.mode  # noqa: PTH116
     nodes = {path.removesuffix(CHECKSUMS) for path in known if path.endswith(f"/{CHECKSUMS}")}
     recorded = {
         path for path in found if is_recorded(path) and path[: path.index("/") + 1] in nodes
@@ -120,54 +120,62 @@ def contents(folder: Path) -> dict[str, Content]:
 
     Raises OutputError.
     """
-    return {path: (_read(f), os.access(f, os.X_OK)) for path, f in _files(folder, folder)}
+    return {path: (_read(f), os.access(f, os.X_OK)) for path, f in _files(folder).items()}
 
 
-def _files(folder: Path, root: Path) -> Iterator[tuple[str, Path]]:
-    """Every file below a folder; links are rejected, since their targets are outside the bundle."""
+def _files(folder: Path) -> dict[str, str]:
+    """Every file below a folder, if it exists, and where it is.
+
+    Links are rejected, since their targets are outside the bundle. The places are texts, because a
+    large bundle has thousands of files, and a Path for each takes longer than reading it.
+    """
     if folder.is_symlink():
         raise OutputError(f"{folder} is a symbolic link; a bundle is a folder of plain files")
-    if not folder.exists():
-        return
+    return dict(_below(str(folder), "")) if folder.exists() else {}
+
+
+def _below(folder: str, within: str) -> Iterator[tuple[str, str]]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         raise OutputError(f"{folder}: {error.strerror}") from error
     for entry in entries:
-        path = Path(entry.path)
+        path = f"{within}{entry.name}"
         if entry.is_symlink():
-            raise OutputError(f"{path} is a symbolic link; a bundle is a folder of plain files")
+            place = Path(entry.path)
+            raise OutputError(f"{place} is a symbolic link; a bundle is a folder of plain files")
         if entry.is_dir():
-            yield from _files(path, root)
+            yield from _below(entry.path, f"{path}/")
         else:
-            yield path.relative_to(root).as_posix(), path
+            yield path, entry.path
 
 
-def _refuse_what_is_in_the_way(tree: Tree, folder: Path, found: Mapping[str, Path]) -> None:
+def _refuse_what_is_in_the_way(tree: Tree, folder: Path, found: Mapping[str, str]) -> None:
     """Refuse to replace a folder with a file or the reverse: it is not ours to remove."""
     if not folder.exists():
         return
-    for path in tree:
-        if path not in found and (folder / path).exists():
+    for path in (path for path in tree if path not in found):
+        if (folder / path).exists():
             raise OutputError(f"{folder / path} is a folder; the bundle has a file there")
         for parent in parents(path):
             if parent in found:
                 raise OutputError(f"{folder / parent} is a file; the bundle has a folder there")
 
 
-def _read(path: Path) -> bytes:
+def _read(path: str) -> bytes:
     try:
-        return path.read_bytes()
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read()
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror}") from error
 
 
-def _same(file: File, path: Path) -> bool:
+def _same(file: File, path: str) -> bool:
     """Whether bytes and executable bit are the same; git keeps no more of a mode."""
     return _read(path) == file.data and os.access(path, os.X_OK) == file.executable
 
 
-def _listed(manifest: Path | None) -> list[dict[str, str]]:
+def _listed(manifest: str | None) -> list[dict[str, str]]:
     """Checksums by path, from the folder's own manifest; none if it can't be read.
 
     A manifest with an unresolved git conflict has those of both branches.
@@ -179,7 +187,7 @@ def _listed(manifest: Path | None) -> list[dict[str, str]]:
     return [side | {MANIFEST: ""} for side in listed if side]
 
 
-def _made_by(manifest: Path | None) -> str:
+def _made_by(manifest: str | None) -> str:
     """The version of sparkgen that wrote the folder; empty if it can't be read."""
     generator = str(parsed(_read(manifest)).get("generator", "")) if manifest else ""
     return generator.removeprefix("sparkgen ")

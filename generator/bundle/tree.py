@@ -52,7 +52,7 @@ _encoded = lru_cache(maxsize=128)(encoded)
 
 
 # Each checksum is needed twice, in the node's list and, a few hundred nodes later, in the manifest.
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 14)
 def _sha256(text: str) -> str:
     return sha256(_encoded(text)).hexdigest()
 

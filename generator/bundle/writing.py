@@ -44,7 +44,7 @@ def write(tree: Tree, folder: Path, comparison: Comparison) -> None:
 
 def _journal(tree: Tree, folder: Path, comparison: Comparison) -> Journal:
     """The checksums that files may have until the folder matches the tree."""
-    coming = {path: sha256(file.data).hexdigest() for path, file in tree.items()}
+    coming = {path: file.sha256 for path, file in tree.items()}
     edits = {path: sha256((folder / path).read_bytes()).hexdigest() for path in comparison.edited}
     return merged(comparison.known, coming, edits)
 

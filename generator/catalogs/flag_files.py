@@ -29,6 +29,7 @@ def versions(program: str) -> tuple[str, ...]:
     return _covered(program)
 
 
+@cache
 def neighbours(program: str, version: str) -> tuple[str, ...]:
     """The versions whose catalogs cover a version, the newest first.
 
@@ -47,6 +48,7 @@ def neighbours(program: str, version: str) -> tuple[str, ...]:
     return (*newer[:1], *older[-1:])
 
 
+@cache
 def is_covered(program: str, version: str) -> bool:
     """Whether the version itself has a catalog."""
     if (program, version) in _added:

@@ -16,7 +16,7 @@ not known.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from operator import eq, ge, gt, le, lt, ne
+from operator import attrgetter, eq, ge, gt, le, lt, ne
 from typing import Any
 
 from generator import catalogs, precompiled
@@ -49,11 +49,12 @@ _STATES: Mapping[str, Callable[[Any], bool]] = {
     "empty": lambda value: value == [],
     "mapping": lambda value: isinstance(value, Mapping),
 }
-_SECTIONS: Mapping[str, KeyPath] = {
-    "model": ("model",),
-    "speculative": SPECULATIVE,
-    "engine": ("engine",),
-    "parallel": ("engine", "parallel"),
+# Where each section is written, and its record.
+_SECTIONS: Mapping[str, tuple[KeyPath, Callable[[Start], Any]]] = {
+    "model": (("model",), attrgetter("model")),
+    "speculative": (SPECULATIVE, attrgetter("model.speculative")),
+    "engine": (("engine",), attrgetter("engine")),
+    "parallel": (("engine", "parallel"), attrgetter("sizes")),
 }
 COMMON: Facts = {
     "ranks": lambda start: start.sizes.ranks,
@@ -142,9 +143,11 @@ class _Reader:
         first, test = next(iter(row["when"].items()))
 
         def met(start: Start) -> Refusal | None:
-            if not all(self._holds(start, *each) for each in row["when"].items()) or any(
-                self._holds(start, *each) for each in row.get("unless", {}).items()
-            ):
+            # The first test of almost every row fails.
+            for name, wanted in row["when"].items():
+                if not self._holds(start, name, wanted):
+                    return None
+            if any(self._holds(start, *each) for each in row.get("unless", {}).items()):
                 return None
             feature, help_ = row.get("supports"), row["help"]
             if feature in start.engine.own.supports:
@@ -167,9 +170,9 @@ class _Reader:
     def value(self, start: Start, name: str) -> Any:
         """The value of a subject; None if it is not given or not known."""
         name = self._first(start, name)
-        head, *rest = name.split(".")
         if name in self._facts:
             return self._facts[name](start)
+        head, *rest = name.split(".")
         if head == "env":
             given = start.environment.given.get(rest[0])
             return given.value if given else None
@@ -178,19 +181,16 @@ class _Reader:
         if name.startswith("speculative.config."):
             return next((value for _, value in _drafts_setting(start, rest[1])), None)
         if head in _SECTIONS:
-            sections = {
-                "model": start.model,
-                "speculative": start.model.speculative,
-                "engine": start.engine,
-                "parallel": start.sizes,
-            }
-            return _inner(sections[head], rest)
+            return _inner(_SECTIONS[head][1](start), rest)
         value = start.value(head, *rest)
         return value[0] if isinstance(value, list) and len(value) == 1 else value
 
     def _first(self, start: Start, name: str) -> str:
         """The name of the subject that is given, of several."""
-        *others, last = self._names.get(name, name).split("|")
+        name = self._names.get(name, name)
+        if "|" not in name:
+            return name
+        *others, last = name.split("|")
         return next((each for each in others if self.value(start, each) is not None), last)
 
     def _path(self, start: Start, name: str) -> KeyPath:
@@ -202,7 +202,7 @@ class _Reader:
             written = next((key for key, _ in _drafts_setting(start, rest[1])), rest[1])
             return (*SPECULATIVE, "config", written)
         if head in _SECTIONS:
-            return (*_SECTIONS[head], *rest)
+            return (*_SECTIONS[head][0], *rest)
         return start.settings.path(head, *rest)
 
     def _holds(self, start: Start, name: str, test: Any) -> bool:

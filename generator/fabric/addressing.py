@@ -62,7 +62,7 @@ class FabricInterface:
     cable: int
     members: tuple[Peer, ...]
 
-    @property
+    @cached_property
     def peers(self) -> tuple[Peer, ...]:
         """The other nodes on its subnet."""
         return tuple(peer for peer in self.members if peer.node != self.node)

@@ -153,8 +153,20 @@ class Analysis:
         return frozenset(use for each in fault.lost for use in self._uses.get(each, ()))
 
     def _answers(self, ended: frozenset[Use]) -> tuple[Availability, ...]:
-        """What each name still answers."""
-        return tuple(_answer(name, found, ended) for name, found in self.ways.items())
+        """What each name still answers; a fault takes few of a large site's names."""
+        groups = {what for _, what in ended}
+        return tuple(
+            _answer(name, self.ways[name], ended) if not groups.isdisjoint(own) else whole
+            for name, (whole, own) in self._unharmed.items()
+        )
+
+    @cached_property
+    def _unharmed(self) -> Mapping[str, tuple[Availability, set[str]]]:
+        """What each name answers without a fault, and the groups that answer."""
+        return {
+            name: (_answer(name, found, frozenset()), {way.engine.group for way in found})
+            for name, found in self.ways.items()
+        }
 
     @cached_property
     def _engines(self) -> tuple[Server, ...]:

@@ -1,6 +1,7 @@
 """The shape of a site's model, from the catalog or as given in the site file."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from generator import catalogs
@@ -247,8 +248,16 @@ def shape(model: DeclaredModel) -> Shape | None:
     """The shape of a model of the catalog, or the one given inline; None if there is neither."""
     if model.architecture is not None:
         return shape_of(model.architecture)
-    checkpoint = known_checkpoint(model)
-    return known_shape(checkpoint) if checkpoint else None
+    if (checkpoint := known_checkpoint(model)) is None:
+        return None
+    return known_shape(checkpoint) if model.like else _shape_by_name(checkpoint.name)
+
+
+@cache
+def _shape_by_name(name: str) -> Shape | None:
+    """The same for a checkpoint of the catalog, which many rules ask for in each group."""
+    found = catalogs.checkpoint(name)
+    return known_shape(found) if found else None
 
 
 def source_of(model: DeclaredModel) -> str | None:

@@ -11,7 +11,7 @@ from generator.records import replace
 from generator.rules.cabling import meant
 from generator.rules.facts import Facts
 from generator.rules.policy import Policy
-from generator.rules.registry import RULES, Rule
+from generator.rules.registry import RULES, Fault, Rule
 from generator.rules.waivers import waived
 from generator.services import SERVICES
 from generator.site.complete import CompleteDeclaration, complete
@@ -79,25 +79,33 @@ def _complete(facts: Facts, parts: _Parts) -> CompleteDeclaration | None:
 def _parts(site: Facts) -> _Parts:
     """All groups, checked; rules about settings alone run once for groups with equal settings."""
     alike: dict[str, Facts] = {}
+    known: dict[tuple[str, object], dict[str, Sequence[Fault] | None]] = {}
     of_serving = [rule for rule in map(RULES.__getitem__, _in_order()) if rule.of_serving]
     parts = []
     for group in site.declaration.groups or ():
         facts = _facts_of(group, site)
-        first = alike.setdefault(_settings(facts.declaration), facts)
+        settings, names = _settings(facts.declaration)
+        first = alike.setdefault(settings, facts)
         if first is not facts:
             facts.share(first)
+        facts.known = known.setdefault((settings, names), facts.known)
         parts.append((group, facts))
         for rule in of_serving:
             facts.check(rule)
     return parts
 
 
-def _settings(declared: Declaration) -> str:
-    """The model and engine as text, because 1 == True, without nodes that have no variables."""
-    engine, count = declared.engine, len(declared.nodes or ())
+def _settings(declared: Declaration) -> tuple[str, object]:
+    """The model and engine as text, because 1 == True, and the names that clients request.
+
+    Without nodes that have no variables. No startup condition and no memory depends on the names.
+    """
+    engine, model, count = declared.engine, declared.model, len(declared.nodes or ())
     if engine and engine.environment.is_shared:
         engine = engine.on(())
-    return repr((declared.model, engine, count))
+    names = model and (model.served_name, model.aliases)
+    unnamed = model and replace(model, served_name=None, aliases=())
+    return repr((unnamed, engine, count)), names
 
 
 def _facts_of(group: DeclaredGroup, site: Facts) -> Facts:

@@ -51,12 +51,11 @@ class Facts:
         self.known: dict[str, Sequence[Fault] | None] = {}
 
     def share(self, other: "Facts") -> None:
-        """Reuse the results of a group with the same settings, unless they may name its nodes."""
+        """Reuse what a group with the same settings has, unless it may name that group's nodes."""
         if other.flags:
             self.flags = replace(other.flags, engine=self.declaration.engine)
         if not other.verdicts:
             self.verdicts = other.verdicts
-        self.known = other.known
         before, nodes = other.declaration.nodes, self.declaration.nodes
         if before and nodes and (fit := on_other_nodes(other.fit, before, nodes)):
             self.fit = fit

@@ -180,7 +180,7 @@ class Site:
         """The node with this name."""
         return next(node for node in self.nodes if node.name == name)
 
-    @property
+    @cached_property
     def cabled(self) -> Node:
         """The first node with a neighbor, or a cable; its interfaces are representative of all."""
         rated = [(any(i.peers for i in n.interfaces), bool(n.interfaces), n) for n in self.nodes]
@@ -258,7 +258,7 @@ class Site:
         is_cabled = all(node.interfaces for node in self.nodes)
         return not self.groups and bool(self.workers) and is_whole and is_cabled
 
-    @property
+    @cached_property
     def needed_nccl(self) -> str:
         """The oldest NCCL that can tell the ports of its nodes apart, empty if any works."""
         routed = any("NCCL_IB_SUBNET_AWARE_ROUTING" in node.nccl for node in self.nodes)
