@@ -118,4 +118,4 @@ def values(record: Any) -> dict[str, Any]:
 
 def replace(record: _T, /, **changes: Any) -> _T:
     """A copy of the record with other values for these fields."""
-    return type(record)(**{**values(record), **changes})
+    return type(record)(*{**values(record), **changes}.values())
