@@ -98,17 +98,13 @@ def record(cls: type[_T]) -> type[_T]:
     more = ("__dict__",) if is_cached and not extended.__dictoffset__ else ()
     body["__slots__"] = (*names[len(inherited) :], *more)
     body["__match_args__"] = names
-    body["_values"] = attrgetter(*names) if names else _no_values
+    body["_values"] = attrgetter(*names) if names else lambda record: ()
     body["_made"] = [0]
     # That of the extended record may be compiled for its own fields.
     body["__init__"] = Record.__init__
     made: Any = type(cls.__name__, (Record, *bases) if is_first else bases, body)
     made._setters = tuple(getattr(made, name).__set__ for name in names)
     return cast(type[_T], made)
-
-
-def _no_values(record: object) -> tuple[()]:
-    return ()
 
 
 def values(record: Any) -> dict[str, Any]:

@@ -23,7 +23,8 @@ def command(site: Path, write: bool) -> None:
     click.echo(difference(done.before.document, done.after.document), nl=False)
     if write and done.fixed and done.fewer:
         _write(site, done)
-    for line in (*_applied(done), *_left(done)):
+    applied = (f"applied: {_text(finding)}" for finding in done.fixed)
+    for line in (*applied, *_left(done)):
         click.echo(visible(line), err=True)
     click.echo(visible(f"{site}: {_summary(done, write)}"), err=True)
     if not write and done.fixed and done.fewer:
@@ -41,11 +42,6 @@ def _write(site: Path, done: Repair) -> None:
                 overwrite(Path(file) if file else site, raw)
             except OverwriteError as error:
                 fail(str(error))
-
-
-def _applied(done: Repair) -> list[str]:
-    """One line for each finding that was fixed, in the order of the rounds."""
-    return [f"applied: {_text(finding)}" for finding in done.fixed]
 
 
 def _left(done: Repair) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog
 from generator.settings.flags import EngineSettings, Setting
+from generator.settings.values import as_text
 from generator.site import Words
 from generator.sitefile.declaration import Speculative
 
@@ -67,7 +68,7 @@ def _values(setting: Setting, separators: Separators) -> Iterator[str | list[str
     elif isinstance(value, bool):
         yield None
     elif isinstance(value, list):
-        words = [_text(item) for item in value]
+        words = [as_text(item) for item in value]
         is_each = flag and (flag.many == "append" or len(words) == 1)
         yield from words if is_each else (words,)
     else:
@@ -79,7 +80,3 @@ def _negation(setting: Setting) -> str:
     common = f"--no-{setting.name}"
     negations = setting.flag.off if setting.flag else ()
     return common if not negations or common in negations else negations[0]
-
-
-def _text(value: object) -> str:
-    return json.dumps(value) if isinstance(value, bool) else str(value)

@@ -21,10 +21,6 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Parall
 _LAYOUT = "SG602 SG603"
 
 
-def _names(nodes: Nodes) -> list[str]:
-    return [node.name for node in nodes]
-
-
 def _has_strangers(fabric: Fabric, topology: Topology) -> bool:
     """Whether some nodes can't reach each other over the fabric."""
     return connections(fabric, topology.halves).have_strangers
@@ -55,7 +51,7 @@ def group_without_cables(
     """Each group of ranks is the whole ring in cable order, or the two ends of one cable."""
     if not _has_strangers(fabric, topology) or not ENGINE_TRAITS[engine.name].uses_nccl:
         return
-    names, found = _names(nodes), _all_groups(engine, model)
+    names, found = [node.name for node in nodes], _all_groups(engine, model)
     broken = _broken(names, found, fabric.pairs)
     if broken is None:
         return

@@ -63,10 +63,6 @@ def _people(node: Node, port: int) -> str:
     return f"allow {port}/tcp"
 
 
-def _values(site: Site, node: Node) -> dict[str, object]:
-    return {"rules": rules(site, node)}
-
-
 _SET = "/opt/sparkgen/firewall.sh, then firewall.sh --confirm in a new session within 120 s"
 _ACTIVATION = Activation(
     "run firewall.sh",
@@ -84,7 +80,11 @@ class Firewall(Service):
 
     NAME = "firewall"
     ENTRIES = (
-        Entry("etc/sparkgen/firewall.rules", _ACTIVATION, values=_values),
+        Entry(
+            "etc/sparkgen/firewall.rules",
+            _ACTIVATION,
+            values=lambda site, node: {"rules": rules(site, node)},
+        ),
         Entry("opt/sparkgen/firewall.sh", NOTHING, 0o755, payload=True),
     )
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from generator.activation import service_restart
 from generator.origin import Origin, origins
 from generator.records import record
-from generator.site import Node, Site
 from generator.site.entry import Entry
 from generator.site.service import Service
 
@@ -14,14 +13,6 @@ from generator.site.service import Service
 DSCP = 26
 PRIORITY = 3
 ECT_0 = 2
-
-
-def _marks(site: Site, node: Node) -> dict[str, object]:
-    return {"dscp": DSCP, "priority": PRIORITY}
-
-
-def _is_cabled(site: Site, node: Node) -> bool:
-    return bool(node.interfaces)
 
 
 @record
@@ -33,8 +24,8 @@ class Qos(Service):
         Entry(
             "etc/systemd/system/sparkgen-qos.service",
             service_restart("sparkgen-qos", "priority flow control"),
-            wanted=_is_cabled,
-            values=_marks,
+            wanted=lambda site, node: bool(node.interfaces),
+            values=lambda site, node: {"dscp": DSCP, "priority": PRIORITY},
         ),
     )
 

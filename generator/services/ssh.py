@@ -51,10 +51,6 @@ def _values(site: Site, node: Node) -> dict[str, object]:
     return {"peers": peers(site, node), "networks": networks(node), "trusted": trusted(site, node)}
 
 
-def _makes_keys(site: Site, node: Node) -> bool:
-    return node.is_head and several(site, node)
-
-
 @record
 class Ssh(Service):
     """SSH between the nodes, and its hardening."""
@@ -64,7 +60,13 @@ class Ssh(Service):
         Entry("etc/fail2ban/jail.d/sparkgen.conf", _RELOAD, values=_values),
         Entry("etc/ssh/ssh_config.d/40-sparkgen.conf", NOTHING, wanted=several, values=_values),
         Entry("etc/ssh/sshd_config.d/40-sparkgen.conf", _RELOAD, values=_values),
-        Entry("opt/sparkgen/ssh-keys.sh", NOTHING, 0o755, _makes_keys, payload=True),
+        Entry(
+            "opt/sparkgen/ssh-keys.sh",
+            NOTHING,
+            0o755,
+            lambda site, node: node.is_head and several(site, node),
+            payload=True,
+        ),
     )
 
 

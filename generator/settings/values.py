@@ -42,7 +42,7 @@ def canonical(value: Argument, flag: Flag | None, is_iec: bool = False) -> Argum
         return value
     by_commas = flag.many == "comma"
     items = value if isinstance(value, list) else value.split(",") if by_commas else [value]
-    words = [_word(_text(item), flag, is_iec) for item in items]
+    words = [_word(as_text(item), flag, is_iec) for item in items]
     return ",".join(words) if by_commas else words
 
 
@@ -121,5 +121,6 @@ def _in_case(text: str, known: Iterable[str]) -> str:
     return next((word for word in known if word.lower() in spelled), text)
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
+    """A value of YAML as engines take it."""
     return json.dumps(value) if isinstance(value, bool) else str(value)

@@ -168,10 +168,6 @@ def _gib(text: str) -> str:
     return f"{found[1]}g" if found else ""
 
 
-def _without_dot(text: str) -> str:
-    return text.removeprefix("./").rstrip("/")
-
-
 def _port(text: str) -> str:
     """spark2:p0 for SPARK2-P0, `spark2 p0` or spark2p0."""
     node = text[:-2].rstrip("-./_:@ ")
@@ -197,13 +193,9 @@ def _network(text: str) -> str:
         return ""
 
 
-def _word(text: str) -> str:
-    return text.lstrip("._/-").replace(" ", "-")
-
-
 _MEANT: dict[str, Callable[[str], str]] = {
     "domain": str.lower,
-    "served_name": _word,
+    "served_name": lambda text: text.lstrip("._/-").replace(" ", "-"),
     "endpoint": _port,
     "gib": _gib,
     "group_name": _host,
@@ -214,7 +206,7 @@ _MEANT: dict[str, Callable[[str], str]] = {
     "node_name": _host,
     "rule": str.upper,
     "sha256": str.lower,
-    "source_path": _without_dot,
+    "source_path": lambda text: text.removeprefix("./").rstrip("/"),
     "subnet": _network,
     "user": str.lower,
     "version": _without_v,

@@ -239,10 +239,7 @@ def _call(method: str, line: int, *arguments: object) -> nodes.Output:
 
 def _mark(method: str, line: int, *arguments: object) -> nodes.Expr:
     tracer = nodes.Name("__tracer__", "load", lineno=line)
-    constants = [nodes.Const(_constant(each), lineno=line) for each in arguments]
+    held = (tuple(each) if isinstance(each, list) else each for each in arguments)
+    constants = [nodes.Const(each, lineno=line) for each in held]
     target = nodes.Getattr(tracer, method, "load", lineno=line)
     return nodes.Call(target, constants, [], None, None, lineno=line)
-
-
-def _constant(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
