@@ -8,7 +8,7 @@ import yaml
 from declared import a_model, an_engine, some_nodes
 
 from generator.bundle.render import render
-from generator.engines import vllm
+from generator.engines.vllm import engine as vllm
 from generator.fit.alternatives import alternatives
 from generator.pipeline import read_site
 from generator.site import Site

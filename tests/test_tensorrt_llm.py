@@ -8,7 +8,7 @@ import yaml
 from bundles import BUNDLES, NODES, Bundle, NodeFolder
 
 from generator.catalogs.flag_files import catalog
-from generator.engines import tensorrt_llm
+from generator.engines.tensorrt_llm import engine as tensorrt_llm
 from generator.fit.assessment import Fit
 from generator.sitefile.declaration import Speculative
 

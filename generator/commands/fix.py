@@ -46,14 +46,13 @@ def _write(site: Path, done: Repair) -> None:
 
 def _left(done: Repair) -> list[str]:
     """One line for each finding that remains; its help has the possible meanings."""
-    requested = [f"{_choice(finding)}: {_text(finding)}" for finding in done.requested]
+    requested = [
+        f"{'choose one' if len(finding.proposals) > 1 else 'yours to decide'}: {_text(finding)}"
+        for finding in done.requested
+    ]
     stuck = [f"to be changed by hand: {_text(finding)}" for finding in done.stuck]
     other = [f for f in done.after.findings if not f.proposals]
     return [*requested, *stuck, *(f"nothing to propose: {_text(finding)}" for finding in other)]
-
-
-def _choice(finding: Finding) -> str:
-    return "choose one" if len(finding.proposals) > 1 else "yours to decide"
 
 
 def _text(finding: Finding) -> str:

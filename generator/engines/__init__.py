@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class EngineModule(Protocol):
-    """The interface of a module in this package.
+    """The interface of the module `engine` in an engine's package.
 
     `OFFLOAD` has the connectors that can keep the KV cache on disk.
     """
@@ -75,7 +75,7 @@ class EngineModule(Protocol):
 
 
 def _module(engine: str) -> EngineModule:
-    module: Any = import_module(f"{__name__}.{module_name(engine)}")
+    module: Any = import_module(f"{__name__}.{module_name(engine)}.engine")
     return cast(EngineModule, module)
 
 

@@ -33,7 +33,7 @@ def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
 
 def _file(model: DeclaredModel) -> Iterator[Fault]:
     """Faults of the file's path."""
-    from generator.engines.llama_cpp import is_no_part, part
+    from generator.engines.llama_cpp.engine import is_no_part, part
 
     if not model.file:
         yield Fault(

@@ -34,7 +34,7 @@ _KV_CACHE_DTYPES = ("auto", "fp8", "nvfp4")
 @rule("SG661", engine=NAME)
 def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
     """A setting under `config` is made only there."""
-    from generator.engines.tensorrt_llm import OWNED_SETTINGS
+    from generator.engines.tensorrt_llm.engine import OWNED_SETTINGS
 
     settings = engine.settings.value(_CONFIG[-1])
     if not isinstance(settings, dict):
@@ -94,7 +94,7 @@ def _text(value: Argument) -> str:
 @rule("SG663", Severity.WARNING, engine=NAME)
 def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
     """A served name needs TensorRT-LLM 1.3."""
-    from generator.engines.tensorrt_llm import has_names
+    from generator.engines.tensorrt_llm.engine import has_names
 
     if model.served_name and not has_names(engine.version):
         yield Fault(

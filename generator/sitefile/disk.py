@@ -108,12 +108,8 @@ def _refuse_links_out(file: Path, home: Path, shown: str) -> None:
 
 def _read(path: Path, most: int) -> tuple[bytes, int]:
     """The bytes of a regular file, at most one more than allowed, and its mode."""
-    with open(path, "rb", opener=_opened) as stream:
+    with open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as stream:
         mode = os.fstat(stream.fileno()).st_mode
         if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         return stream.read(most + 1), mode
-
-
-def _opened(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)

@@ -27,7 +27,8 @@ LEFT_OUT = re.compile(r"help|version|license|list|completion|cache-list|hf-|.*ur
 def tried() -> Iterator[dict[str, Any]]:
     """Each flag that a site may set, with each value."""
     from generator.catalogs.flag_files import catalog, versions
-    from generator.engines import handed_on, llama_cpp
+    from generator.engines import handed_on
+    from generator.engines.llama_cpp import engine as llama_cpp
 
     known = catalog("llama.cpp", versions("llama.cpp")[-1])
     assert known

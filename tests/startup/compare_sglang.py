@@ -48,7 +48,8 @@ LEFT_OUT = ("device", "decrypted-config-file", "decrypted-draft-config-file", "c
 def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
     """Settings, as a site's `model` and `engine` hold them."""
     from generator.catalogs.flag_files import catalog
-    from generator.engines import handed_on, sglang
+    from generator.engines import handed_on
+    from generator.engines.sglang import engine as sglang
 
     draw = random.Random(seed)
     known = catalog("sglang", VERSION)
@@ -93,8 +94,8 @@ def _together(pieces: list[dict[str, Any]], draw: random.Random) -> dict[str, An
 
 def command(declared: Any, folder: Path) -> list[str]:
     """The arguments of `sglang serve` on the head; a site with errors has no bundle to read."""
-    from generator.engines import sglang
     from generator.engines.arguments import arguments
+    from generator.engines.sglang import engine as sglang
 
     model, sizes = declared.model, declared.engine.parallel
     words = [f"--model-path={folder / model.name}", "--host=127.0.0.1", "--port=30000"]

@@ -46,7 +46,8 @@ WRONG = ("nonsense", -3.5, "12x", "[", "{")
 def sets(count: int, seed: int) -> Iterator[dict[str, Any]]:
     """Flags and their values, as `engine.args` holds them."""
     from generator.catalogs.flag_files import catalog
-    from generator.engines import handed_on, vllm
+    from generator.engines import handed_on
+    from generator.engines.vllm import engine as vllm
 
     draw = random.Random(seed)
     known = catalog("vllm", VERSION)

@@ -69,7 +69,8 @@ def drawn(count: int, seed: int) -> Iterator[dict[str, Any]]:
 def known_flags() -> list[Any]:
     """Flags of the catalog that a site may set and that any machine can parse."""
     from generator.catalogs.flag_files import catalog
-    from generator.engines import handed_on, vllm
+    from generator.engines import handed_on
+    from generator.engines.vllm import engine as vllm
 
     known = catalog("vllm", VERSION)
     assert known
@@ -168,8 +169,8 @@ def site(settings: dict[str, Any], engine: str, version: str) -> dict[str, Any]:
 
 def command(declared: Any, folder: Path) -> list[str]:
     """The arguments of `vllm serve` on the head; a site with errors has no bundle to read."""
-    from generator.engines import vllm
     from generator.engines.arguments import arguments
+    from generator.engines.vllm import engine as vllm
 
     model, sizes = declared.model, declared.engine.parallel
     words = [str(folder / model.name)]

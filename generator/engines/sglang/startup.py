@@ -20,10 +20,6 @@ def _page(start: Start) -> int:
     return pages[-1] if pages and page not in pages else page
 
 
-def _pages(start: Start) -> str:
-    return " or ".join(map(str, _PAGES.get(start.word("attention-backend"), ())))
-
-
 def _spreads_experts(start: Start) -> bool:
     exchanged = start.word("moe-a2a-backend") not in ("", "none")
     return (start.sizes.expert or exchanged) and start.sizes.tensor > 1
@@ -37,7 +33,7 @@ def _is_whole_tensor(start: Start) -> bool:
 
 FACTS: rows.Facts = {
     "page": _page,
-    "pages": _pages,
+    "pages": lambda start: " or ".join(map(str, _PAGES.get(start.word("attention-backend"), ()))),
     "spread": _spreads_experts,
     "whole_tensor": _is_whole_tensor,
     "block": lambda start: start.drafted + 1 if start.drafted else None,
