@@ -84,24 +84,21 @@ class _WithFragments(FileSystemLoader):
 
 
 class _CompiledTemplates(FileSystemBytecodeCache):
-    """A cache of compiled templates beside Python's compiled modules, if Python may write those."""
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        if not sys.dont_write_bytecode:
-            super().load_bytecode(bucket)
+    """A cache of compiled templates beside Python's compiled modules."""
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         with contextlib.suppress(OSError):
-            if not sys.dont_write_bytecode:
-                super().dump_bytecode(bucket)
+            super().dump_bytecode(bucket)
 
 
 @cache
 def _environment() -> Environment:
     if (compiled := precompiled.templates()).is_dir():
         return environment(IsolatedEnvironment, ModuleLoader(compiled))
-    compiled_here = _CompiledTemplates(str(PACKAGE / "__pycache__"), "template-%s.cache")
-    return environment(IsolatedEnvironment, sources(), bytecode_cache=compiled_here)
+    # Kept only if Python may keep what it compiles.
+    kept = _CompiledTemplates(str(PACKAGE / "__pycache__"), "template-%s.cache")
+    cache_here = None if sys.dont_write_bytecode else kept
+    return environment(IsolatedEnvironment, sources(), bytecode_cache=cache_here)
 
 
 def sources() -> BaseLoader:

@@ -24,7 +24,7 @@ class File:
     @property
     def data(self) -> bytes:
         """The bytes on disk."""
-        return _encoded(self.text)
+        return encoded(self.text)
 
     @property
     def sha256(self) -> str:
@@ -37,6 +37,8 @@ class File:
         return bool(self.mode & 0o100)
 
 
+# Most texts are the same on all nodes, and a node has fewer files than this.
+@lru_cache(maxsize=128)
 def encoded(text: str) -> bytes:
     """Encode text, restoring the bytes that `decoded` read."""
     return text.encode(errors="surrogateescape")
@@ -47,14 +49,10 @@ def decoded(data: bytes) -> str:
     return data.decode(errors="surrogateescape")
 
 
-# Most texts are the same on all nodes, and a node has fewer files than this.
-_encoded = lru_cache(maxsize=128)(encoded)
-
-
 # Each checksum is needed twice, in the node's list and, a few hundred nodes later, in the manifest.
 @lru_cache(maxsize=1 << 14)
 def _sha256(text: str) -> str:
-    return sha256(_encoded(text)).hexdigest()
+    return sha256(encoded(text)).hexdigest()
 
 
 Tree = Mapping[str, File]

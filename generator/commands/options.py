@@ -62,6 +62,12 @@ def _bases(site: Path) -> Iterator[str]:
         yield os.path.realpath(site.parent / os.fsdecode(found))
 
 
+def _stored_or_all(
+    context: click.Context, parameter: click.Parameter, sites: tuple[Path, ...]
+) -> Any:
+    return _or_all(context, parameter, _stored(context, parameter, sites))
+
+
 def _sites(callback: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument(
         "sites",
@@ -89,11 +95,7 @@ def format_option(names: Iterable[str], about: str | None = None) -> Callable[..
 
 
 # Defaults to sites/*.yaml. Commands that write nothing beside a site accept '-' for standard input.
-SITES = _sites(
-    lambda context, parameter, sites: _or_all(
-        context, parameter, _stored(context, parameter, sites)
-    )
-)
+SITES = _sites(_stored_or_all)
 SITES_OR_STDIN = _sites(_or_all)
 # For commands that also deal with bundles whose sites are gone.
 SITES_OR_BUNDLES = _sites(_or_what_is_left)

@@ -26,11 +26,6 @@ from generator.sitefile.source import MAX_BYTES
 TEXTUAL = ("text", "github")
 
 
-def no_policy(path: Path) -> Policy | None:
-    """The policy of commands that only look."""
-    return None
-
-
 def read(path: Path, policy: Policy | None = None) -> Reading:
     """Read a site file; exits if it can't be read."""
     name = STDIN_NAME if path == STDIN else str(path)
@@ -50,7 +45,7 @@ def read_valid(
     strict: bool = False,
     form: str = "text",
     rest: Mapping[str, Any] = MappingProxyType({}),
-    policy: Callable[[Path], Policy | None] = no_policy,
+    policy: Callable[[Path], Policy | None] = lambda path: None,
 ) -> list[ValidReading]:
     """Read sites that have no errors; exits if one has any.
 
