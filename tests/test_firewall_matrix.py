@@ -24,16 +24,19 @@ def test_rules_in_the_kernel_are_those_of_ufw(tmp_path: Path) -> None:
     loaded("node/verify.py")
     services = sys.modules["services"]
     prepared_firewall(tmp_path)
-    usual = [RULES[name] for name in ("logged", "wider", "narrower", "profile")]
-    orders = "; ".join([*usual, *OTHER_RULES])
-    script = f"{{ {orders}; ufw --force enable; }} >/dev/null; cat /etc/ufw/user.rules; iptables -S"
+    orders = "; ".join([*RULES.values(), *OTHER_RULES])
+    shown = "cat /etc/ufw/user.rules /etc/ufw/user6.rules; iptables -S; ip6tables -S"
+    script = f"{{ {orders}; ufw --force enable; }} >/dev/null; {shown}"
     lines = with_ufw(tmp_path, script).splitlines()
-    own = [line for line in lines if line.startswith("-A ufw-user-input ") and "ACCEPT" in line]
-    kernel = {services.in_words(line) for line in lines[lines.index("-P INPUT DROP") :]}
-    assert len(own) > 10
+    at = lines.index("-P INPUT DROP")
+    own = [line for line in lines[:at] if re.match("-A ufw6?-user-input ", line)]
+    kernel = {services.in_words(line) for line in lines[at:]}
+    assert len(own) > 30
+    assert {line.split()[1] for line in own} == {"ufw-user-input", "ufw6-user-input"}
     for line in own:
         assert services.in_words(line) in kernel, line
-        assert services.in_words(re.sub(r"\d+(?=\D*$)|ACCEPT", "9", line)) not in kernel, line
+        other = re.sub(r"\d+(?=\D*$)|ACCEPT|DROP|REJECT|ufw6?-user-(limit|log)\S*|--set", "9", line)
+        assert services.in_words(other) not in kernel, line
 
 
 OTHER_RULES = (
@@ -42,4 +45,8 @@ OTHER_RULES = (
     "ufw allow in on lan0",
     "ufw allow to 10.0.0.1 port 53 comment 'two words'",
     "ufw allow proto esp from 10.2.0.1",
+    "ufw reject 4445/udp",
+    "ufw reject 4446/tcp",
+    "ufw deny from 2001:db8::1",
+    "ufw limit log 2222/tcp",
 )
