@@ -124,8 +124,8 @@ class Healthy(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer(("", 8000), Healthy).serve_forever()
 """,
 }
-# A network card, a large disk, and a GPU for containers: no namespace has them.
-LACKING = {"hca", "disk", "nvidia-runtime", "cdi"}
+# A network card, a large disk, a GPU for containers, and users: no namespace has them.
+LACKING = {"hca", "disk", "nvidia-runtime", "cdi", "user"}
 
 
 @contextmanager
