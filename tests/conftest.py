@@ -74,6 +74,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # A module that turned this on would have those collected after it compiled again in each run.
+    assert not sys.dont_write_bytecode
     deselected = probe.select(items, Path(os.environ[BUILT]))
     if config.getoption("update_golden"):
         # The others would compare with files that are about to change.

@@ -225,8 +225,8 @@ def test_replica_that_hangs_gets_no_requests(gateway: Node) -> None:
     assert {engine for _, engine, *_ in gateway.loaded(20, 4)} == {"chat-b"}
     gateway.restore()
     assert {engine for _, engine, *_ in gateway.loaded(40, 8)} == {"chat", "chat-b"}
-    # Twice the limit, for a busy machine.
-    assert noticed < 20
+    # Far above the limit, for a busy machine, and far below what a request may take.
+    assert noticed < 60
 
 
 @pytest.mark.parametrize("fault", ["reset", "half"])

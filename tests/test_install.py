@@ -1079,7 +1079,8 @@ def test_change_that_hangs_is_undone_in_time(
     done = live(machine, HUNG.format(program=hung, arguments=arguments, then=then))
     assert done.status == 0, done.err
     assert "all is as it was before 0001-" in done.out
-    assert int(done.out.split()[-2]) < 20
+    # Without the timer it takes 300.
+    assert int(done.out.split()[-2]) < 100
     assert snapshot(machine) == before
 
 
