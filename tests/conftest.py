@@ -1,5 +1,6 @@
 """Shared fixtures: bundles rendered in memory, the `sparkgen` command, and `--update-golden`."""
 
+import gc
 import os
 import shutil
 import signal
@@ -65,6 +66,16 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[BUILT] = tempfile.mkdtemp(prefix="sparkgen-bundles.")
         faster_programs.place(programs := Path(os.environ[BUILT]) / "programs")
         os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect with the garbage collector off, a quarter of the time for nothing freed."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
