@@ -3,10 +3,12 @@
 With a real vLLM, `pytest -n0 -m cluster tests/test_real_preflight.py` asks the same scripts.
 """
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -285,6 +287,25 @@ def test_llama_cpp(command: str, status: int, said: Mapping[str, str], image: Pa
     assert found == status
     assert answer["stage"] == "arguments"
     assert said.items() <= answer.items()
+
+
+@pytest.mark.parametrize(
+    ("path", "own"),
+    [
+        ("/opt/vllm/lib/python3.12/site-packages/torch/nn.py", False),
+        ("/opt/vllm/lib/python3.12/json/decoder.py", False),
+        ("/usr/local/lib/python3.12/dist-packages/vllm/config/model.py", True),
+        ("/opt/vllm/vllm/config/model.py", True),
+    ],
+)
+def test_error_of_a_library_is_not_the_engines(path: str, own: bool) -> None:
+    """Whatever the environment is called."""
+    spec = importlib.util.spec_from_file_location("answers", PREFLIGHT / "answers.py")
+    assert spec
+    assert spec.loader
+    answers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(answers)
+    assert answers._is_of("vllm", traceback.FrameSummary(path, 1, "f")) is own
 
 
 def test_unknown_engine_is_not_refused(image: Path) -> None:
