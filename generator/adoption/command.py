@@ -25,7 +25,7 @@ _BEFORE = re.compile(
     r"if|then|elif|else|fi|for|while|do|done|esac|!|\{|\}|(.*/)?(ba|da)?sh|-[a-z]*c"
 )
 _NAMES_A_MODEL = re.compile(r"--(model(-path)?|served-model-name|hf-repo)(=.*)?|.*\.gguf")
-_REDIRECTION = re.compile(r"[0-9&]?(>>?|<)(&?[^{<>]*)$")
+_REDIRECTION = re.compile(r"[0-9&]?(>>?|<|<<<)(&?[^{<>]*)$")
 
 
 @record

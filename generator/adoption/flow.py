@@ -2,7 +2,6 @@
 
 import operator
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile, groupby
@@ -19,6 +18,10 @@ _FUNCTION = re.compile(r"([\w.:-]+)\(\)(\{?)")
 _COMPARED = {"=": operator.eq, "==": operator.eq, "!=": operator.ne}
 _COUNTED = {f"-{name}": getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 _COUNTED |= {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+# Words of the shell before a command.
+_BEFORE = re.compile(
+    r"eval|if|then|elif|else|fi|while|until|do|done|esac|!|[{}(]|\S+\(\)|[^(\s]+\)"
+)
 _ASKING = ("if", "elif", "while", "until")
 _CLOSING = ("fi", "esac", "done", "}", ")")
 
@@ -28,15 +31,17 @@ class _Block:
 
     `left` is the same of the parts after the next one, and `remark` says why it may change. `part`
     is the shell's word that the part at hand began with, and `why` is said if it isn't executed.
+    `is_expected`: it follows a command that is only expected to succeed.
     """
 
-    def __init__(self, kind: str, at: int, holds: bool | None) -> None:
+    def __init__(self, kind: str, at: int, holds: bool | None, is_expected: bool = False) -> None:
         self.kind, self.at, self.holds, self.left, self.remark = kind, at, holds, holds, ""
-        self.part, self.why = kind, _NEVER
+        self.part, self.why, self.is_expected = kind, _NEVER, is_expected
 
     @property
     def around(self) -> str:
-        return self.kind if self.kind.endswith("()") else f"{self.kind} {self.at}"
+        kind = "&&" if self.kind in ("{", "(") else self.kind
+        return kind if kind.endswith("()") else f"{kind} {self.at}"
 
 
 class Control:
@@ -52,7 +57,9 @@ class Control:
         self._status: bool | None = None
         self._condition: tuple[bool | None, str] = None, ""
         self._remark = ""
-        self._function = self._ended = self._said = ""
+        self._function = self.ended = self._said = ""
+        # Whether the last command was executed, and one before it is only expected to succeed.
+        self.was_executed, self._is_expected = True, False
         self._calls: dict[str, list[tuple[str, ...]]] = defaultdict(list)
         self._named: set[str] = set()
 
@@ -67,7 +74,7 @@ class Control:
     def never(self) -> str:
         """Why what comes next is not executed."""
         found = (block.why for block in self._blocks if block.holds is False)
-        return next(found, _NEVER if self._holds is False else self._ended)
+        return next(found, _NEVER if self._holds is False else self.ended)
 
     @property
     def remark(self) -> str:
@@ -111,8 +118,8 @@ class Control:
             self._blocks.append(_Block(f"{self._function}()", at, None))
             self._function = ""
         elif text in ("if", "while", "until", "for", "select", "case", "{", "("):
-            self._blocks.append(_Block(text, at, self._holds))
-            self._holds = True
+            self._blocks.append(_Block(text, at, self._holds, self._is_expected))
+            self._holds, self._is_expected = True, False
             self.command += [text] if text in ("for", "select", "case") else []
         elif text in ("then", "do", "else", "elif") and self._blocks:
             self._go_on(self._blocks[-1], text, at)
@@ -145,25 +152,33 @@ class Control:
         if mark == ";;" and self.block == "case of":
             self._blocks[-1].kind = "case"
         self._note(own)
-        is_end = re.match(r"exit\b|exec [^<>0-9]", " ".join(own[:2])) and mark != "|"
-        is_asked = any(block.part in _ASKING for block in self._blocks[-1:])
-        if is_end and self._holds and not (self.never or is_asked):
-            why = f"it comes after '{own[0]}' in line {line + 1}"
-            if not (self.around or self.remark or self.is_in_subshell):
-                self._ended = why
-            for block in self._blocks[-1:]:
-                block.holds, block.why = False, why
-        if self._holds is not False:
+        self._end_at(own, mark, line)
+        self.was_executed = self._holds is not False
+        if self.was_executed:
             self._status = outcome(own) if self._holds and mark != "|" else None
         is_sure = self._holds and own and not _TESTS.fullmatch(own[0])
         if mark == "&&":
+            self._is_expected = self._is_expected or bool(is_sure and self._status is None)
             self._holds = True if is_sure else _chosen(self._status, self._remark)
         elif mark == "||":
             self._holds = _chosen(self._status, self._remark, False)
         elif mark != "|":
             self._condition = self._status, self._remark
-            self._holds, self._remark = True, ""
+            self._holds, self._remark, self._is_expected = True, "", False
         self._listed = self._at
+
+    def _end_at(self, own: Sequence[str], mark: str, line: int) -> None:
+        """End the script, or the part of a block at hand, where a command certainly does."""
+        is_end = re.match(r"exit\b|exec [^<>0-9]", " ".join(own[:2])) and mark != "|"
+        is_asked = any(block.part in _ASKING for block in self._blocks[-1:])
+        if not is_end or not self._holds or self._is_expected or self.never or is_asked:
+            return
+        why = f"it comes after '{own[0]}' in line {line + 1}"
+        is_open = self.around or any(block.is_expected for block in self._blocks)
+        if not (is_open or self.remark or self.is_in_subshell):
+            self.ended = why
+        for block in self._blocks[-1:]:
+            block.holds, block.why = False, why
 
     def _note(self, own: Sequence[str]) -> None:
         """Record what a command may call."""
@@ -212,11 +227,7 @@ def outcome(own: Sequence[str]) -> bool | None:
         return None if inner is None else not inner
     if own in (["true"], [":"], ["false"]):
         return own != ["false"]
-    words = list(own)
-    try:
-        words = shlex.split(own[0]) if len(own) == 1 else words
-    except ValueError:
-        return None
+    words = [part.strip("\"'") for part in own[0].split()] if len(own) == 1 else list(own)
     is_test = words[:1] in (["["], ["[["], ["(("]) and len(words) > 2
     if not (is_test or words[:1] == ["test"]) or re.search(r"[$`*?\\]", " ".join(own)):
         return None
@@ -237,3 +248,8 @@ def commands(words: Iterable[Word]) -> Iterator[list[Word]]:
     for breaks, own in groupby(words, key=lambda word: word.breaks):
         if not breaks:
             yield list(own)
+
+
+def behind(words: Sequence[Word]) -> Sequence[Word]:
+    """The words of a command behind those of the shell, such as the label of a case."""
+    return list(dropwhile(lambda word: _BEFORE.fullmatch(word.text), words)) or words

@@ -15,7 +15,7 @@ import yaml
 
 from generator.adoption.docker import EXPORTS, variable
 from generator.adoption.draft import Draft
-from generator.adoption.flow import CONDITION, commands
+from generator.adoption.flow import CONDITION, behind, commands
 from generator.adoption.found import REMOVED, End, Ended, Found, Item, Word
 from generator.adoption.scripts import is_read
 from generator.adoption.shell import unwrapped
@@ -24,8 +24,6 @@ from generator.adoption.variables import unread
 from generator.adoption.yaml_file import Yaml
 from generator.resources import rows
 
-# Words of the shell before a command, among them the label of a case.
-_CONTROL = re.compile(r"if|then|elif|else|fi|while|until|do|done|esac|!|\{|\}|\(|[\w-]+\(\)|\S+\)")
 _ENTRY = re.compile(r"(?m)^[ \t]*([A-Za-z][\w-]*)[ \t]*=[ \t]*((?:.*\\\n)*.*)$")
 _SECTION = re.compile(r"(?m)^\[([A-Za-z0-9-]+)\][ \t]*$")
 _UNKNOWN = "it is not read"
@@ -83,16 +81,15 @@ def of_commands(words: Sequence[Word], here: Mapping[int, str] = {}) -> Iterator
     functions = {word.text.removesuffix("()") for word in words if word.text.endswith("()")}
     for command in commands(words):
         opening = here.get(command[0].span.line)
-        first = command[3 if command[0].text == "case" else 0 :]
-        said = list(dropwhile(lambda word: _CONTROL.fullmatch(word.text), first)) or command
+        said = behind(command[3 if command[0].text == "case" else 0 :]) or command
         # Variables before a command are only that command's.
-        said = list(dropwhile(lambda word: any(variable(word)), said)) or said
+        said = [*dropwhile(lambda word: any(variable(word)), said)] or said
         text = " ".join(own.text for own in said)
         is_given = said[0].text in EXPORTS or opening is not None
-        given = [word for word in command if is_given and _is_setting(word)]
-        yield from (
-            Item(v.name, v.value.text, (w,), "variable") for w in given for v in variable(w)
-        )
+        named = ((v, word) for word in command if is_given for v in variable(word))
+        settings = [(v, word) for v, word in named if is_read(v.name)]
+        yield from (Item(v.name, v.value.text, (word,), "variable") for v, word in settings)
+        given = [word for _, word in settings]
         left = [word for word in command if word not in given and word.text not in EXPORTS]
         if given and not left:
             continue
@@ -107,10 +104,6 @@ def of_commands(words: Sequence[Word], here: Mapping[int, str] = {}) -> Iterator
 
 # A sign in quotes, beside other words, is no redirection.
 _WRITES = re.compile(r"(echo|printf|cat)\b.* [0-9&]?>>? ?(?!/dev/|&).+")
-
-
-def _is_setting(word: Word) -> bool:
-    return any(is_read(own.name) for own in variable(word))
 
 
 def of_lines(text: Text) -> Iterator[Item]:

@@ -1,7 +1,6 @@
 """Recognizes and reads files: captures, and the other files that people run clusters with."""
 
 import re
-from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import PurePath
@@ -32,7 +31,7 @@ from generator.adoption.found import (
     Variable,
     Word,
 )
-from generator.adoption.shell import script, shell_words, unwrapped
+from generator.adoption.shell import Written, script, shell_words, unwrapped
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
 from generator.capture import Capture, CaptureError
@@ -289,11 +288,7 @@ class _Reader:
     def _settings(self, one: Input, text: Text, settings: tuple[Variable, ...]) -> None:
         """Read a file of NAME=VALUE lines: a launcher's, NCCL's, or one that another file reads."""
         is_conf = _is_nccl_conf(one.name, text, len(settings))
-        if text.text.startswith("#!"):
-            here = [scripts.lines(line, its) for line, its, _ in scripts.files(text, {})]
-            own = list(shell_words(text, 0, len(text.text), {}))
-            self._items += items.of_commands(own, dict(ChainMap(*here)))
-        else:
+        if not text.text.startswith("#!"):
             self._items += items.of_variables(text, "nccl" if is_conf else "env")
         self._env_files[PurePath(one.name).name] = settings
         if recipes.is_settings(settings):
@@ -332,10 +327,10 @@ class _Reader:
 
     def _script(self, one: Input, text: Text) -> bool:
         """Whether it is a script that starts an engine, or sets up what one runs on."""
-        all_words, all_arrays, known = script(text, self._known)
+        all_words, all_arrays, files = script(text, self._known)
         words, arrays = ([w for w in own if not w.doubt] for own in (all_words, all_arrays))
-        is_read, here = self._written(one, text, known)
-        if own := _few(scripts.interfaces(text, words, known), "interfaces"):
+        is_read, here = self._written(one, files)
+        if own := _few(scripts.interfaces(words), "interfaces"):
             first = replace(one, name="spark1")
             is_read = self._network(first, netplan.merged((i,) for i in own).values())
         found = _few(docker.containers(words), _CONTAINERS)
@@ -352,17 +347,15 @@ class _Reader:
         if found:
             assigned = tuple(v for word in words for v in docker.variable(word))
             self._add(one.node, FoundNode(containers=found, assigned=assigned))
-        if is_read or found:
+        if is_read or found or text.text.startswith("#!"):
             self._items += items.of_commands([*all_words, *all_arrays], here)
         return is_read or bool(found)
 
-    def _written(
-        self, one: Input, text: Text, known: Mapping[str, str]
-    ) -> tuple[bool, dict[int, str]]:
+    def _written(self, one: Input, files: Iterable[Written]) -> tuple[bool, dict[int, str]]:
         """Whether a script has a file of a known kind; its files' lines, with what writes them."""
         here: dict[int, str] = {}
         number, is_written = 0, False
-        for line, its, body in _few(scripts.files(text, known), "files"):
+        for line, its, body in _few(files, "files"):
             is_read = re.search(r"nccl\.conf", line) is not None
             if is_read:
                 self._add(one.node, FoundNode(settings=tuple(variables(body))))
@@ -372,7 +365,8 @@ class _Reader:
             elif is_read := units.is_unit(body.text):
                 self._unit(one, body)
             is_written = is_written or is_read
-            here |= scripts.lines(line, its, is_read)
+            # What was read has no line.
+            here |= dict.fromkeys(its, "" if is_read else line) | {its[-1]: ""}
         return is_written, here
 
     def _own_name(self, file: str) -> str:

@@ -1,16 +1,15 @@
 """What a script contains besides `docker run`: what it serves, the files and addresses it sets."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import dropwhile
+from itertools import pairwise
 
 from generator.adoption.command import find
 from generator.adoption.docker import EXPORTS, variable
-from generator.adoption.flow import commands
+from generator.adoption.flow import behind, commands
 from generator.adoption.found import Container, Interface, Variable, Word
-from generator.adoption.shell import expand
-from generator.adoption.text import NAME, Text
+from generator.adoption.text import NAME
 from generator.catalogs.commands import starters, variables
 from generator.records import replace
 from generator.scaffold.outputs import is_address
@@ -20,25 +19,11 @@ _RUNS = (
     r"exec|sudo|nohup|env|time|setsid|numactl|taskset|uv|python[0-9.]*|mpirun|srun|ray|bash|sh"
     r"|timeout|nice|ionice|chrt|stdbuf|flock|systemd-run|systemd-inhibit|gosu|launch-cluster\.sh"
 )
-_BEFORE = re.compile(r"eval|if|then|else|do|!|\{|\S+\(\)|[^(\s]+\)")
 # Of spark-vllm-docker.
 _LAUNCHER = "launch-cluster.sh"
 _IN_A_CONTAINER = re.compile(r"(?:.*/)?(?:docker|podman|docker-compose)")
 # Variables that what engines run on reads.
 _READ = "NCCL|UCX|GLOO|TP|OMPI_MCA|TORCH|PYTORCH|CUDA|HF|OMP|XDG|FLASHINFER|TRITON|RAY"
-_HERE = re.compile(r"""[^#]*<<-?[ \t]*(["']?)(\w+)\1""")
-# Longer lines don't set addresses.
-_MAX_LINE = 400
-_ADDRESS = re.compile(
-    r"\bip[ \t]+(?:-\w+[ \t]+)*a(?:ddr(?:ess)?)?[ \t]+(?:add|replace)[ \t]+([^\s;|&]+)"
-    r"(?:[ \t]+(?:brd|broadcast)[ \t]+\S+)?[ \t]+dev[ \t]+([\w.-]+)"
-)
-_PROFILE = re.compile(
-    r"\bnmcli\b[^\n]*\bifname[ \t]+([\w.-]+)[^\n]*?\bip(?:v4\.addresses|4)[ \t]+[\"']?([\d./]+)"
-)
-_MTU = re.compile(
-    r"\bip[ \t]+l(?:ink)?[ \t]+set[ \t]+(?:dev[ \t]+)?([\w.-]+)[^\n;|&]*?\bmtu[ \t]+(\d+)"
-)
 
 
 def serving(words: Sequence[Word], inside: Sequence[Container] = ()) -> Iterator[Container]:
@@ -46,7 +31,7 @@ def serving(words: Sequence[Word], inside: Sequence[Container] = ()) -> Iterator
     exported: list[Variable] = []
     options: dict[str, Word] = {}
     for whole in commands(words):
-        command = list(dropwhile(lambda word: _BEFORE.fullmatch(word.text), whole)) or whole
+        command = behind(whole)
         texts = [word.text for word in command[:8]]
         if texts[0] in EXPORTS:
             exported += [v for word in command for v in variable(word) if is_read(v.name)]
@@ -88,50 +73,20 @@ def exports(words: Sequence[Word]) -> Iterator[Variable]:
             yield from (v for v in named if is_read(v.name) and not v.value.around)
 
 
-def files(text: Text, known: Mapping[str, str]) -> Iterator[tuple[str, range, Text]]:
-    """The files that a script writes, each with the line that writes it, and its lines and end."""
-    lines = text.text.split("\n")
-    number = 0
-    while number < len(lines):
-        line = lines[number]
-        number += 1
-        found = _HERE.match(line) if len(line) < _MAX_LINE else None
-        last = text.next_line(found[2], number) if found else None
-        if found and last is not None:
-            body = "\n".join(lines[number:last]) + "\n"
-            content = body if found[1] else expand(body, known)
-            yield line.strip(), range(number, last + 1), Text(text.file, "\n" * number + content)
-            number = last + 1
-
-
-def lines(line: str, its: range, is_read: bool = False) -> dict[int, str]:
-    """The lines of a file that a script writes, with what writes it; "" for what was read."""
-    if re.match(r"[^<]*\b(ssh|(ba)?sh)\b", line) and not is_read:
-        return {}
-    return dict.fromkeys(its, "" if is_read else line) | {its[-1]: ""}
-
-
-def interfaces(text: Text, words: Sequence[Word], known: Mapping[str, str]) -> Iterator[Interface]:
+def interfaces(words: Sequence[Word]) -> Iterator[Interface]:
     """The interfaces to which a script gives addresses, with `ip` or `nmcli`."""
-    own = [word.span for one in commands(words) if one[0].text != "echo" for word in one]
-    executed = {line for span in own for line in range(span.line, span.end_line + 1)}
-    mtus = {found[1]: text.word(found[2], *found.span(2)) for found in _found(text, _MTU)}
-    given = [(m[2], m[1], m.span(1), m.span(2)) for m in _found(text, _ADDRESS)]
-    given += [(m[1], m[2], m.span(2), m.span(1)) for m in _found(text, _PROFILE)]
-    for name, value, where, named in given:
-        address = expand(value.strip("\"'"), known)
-        word = text.word(address, *where)
-        if is_address(address) and word.span.line in executed:
-            yield Interface(name, text.word(name, *named), (word,), mtus.get(name))
-
-
-def _found(text: Text, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Matches in lines that a person wrote."""
-    start = 0
-    for line in text.text.split("\n"):
-        if len(line) < _MAX_LINE:
-            yield from pattern.finditer(text.text, start, start + len(line))
-        start += len(line) + 1
+    mtus: dict[str, Word] = {}
+    given: list[tuple[Word, Word]] = []
+    for own in commands(words):
+        after = {one.text: other for one, other in pairwise(own)}
+        if own[0].text == "echo" or after.keys().isdisjoint(("ip", "nmcli")):
+            continue
+        name = after.get("dev", after.get("ifname", after.get("set", own[0])))
+        said = (after[key] for key in ("add", "replace", "ipv4.addresses", "ip4") if key in after)
+        given += [(name, word) for word in said if is_address(word.text)]
+        mtus |= {name.text: after["mtu"]} if "mtu" in after else {}
+    for name, address in given:
+        yield Interface(name.text, name, (address,), mtus.get(name.text))
 
 
 def _may_serve(command: Sequence[Word]) -> bool:

@@ -63,7 +63,7 @@ def fill(draft: Draft, command: Command | None) -> None:
         draft.need(("model", "name"), "the model: nothing read here names it", MODEL)
     if command.launcher:
         draft.put(("engine", "launcher"), command.launcher, container.image)
-    is_whole = not command.rest and not (command.model and command.model.text in ("$@", "$*"))
+    is_whole = not any(word and "$" in word.text for word in (command.model, *command.rest))
     if ENGINE_TRAITS[engine].commands.listens_everywhere and not command.entry("host") and is_whole:
         draft.put(("engine", "bind"), "all", command.served)
         draft.comments["engine", "bind"] = "not stated anywhere: it listens on all interfaces"
@@ -272,7 +272,8 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
         draft.put(("model", "source"), repository, word)
         return
     if is_open(text):
-        _without_model(draft, _ONLY_RUNNING, word)
+        is_any = re.fullmatch(r"\$([@*]|\{[@*].*\})", text)
+        _without_model(draft, _ARGUMENTS if is_any else _ONLY_RUNNING, word)
         return
     if re.match(r"[/.~%]", text):
         text = outside(command.container, text)
@@ -302,6 +303,7 @@ _AROUND = {
     "for select": "once for each word of a loop",
 }
 _NO_FLAG = "an argument that sparkgen doesn't know"
+_ARGUMENTS = "arguments, which are known only when it runs; nothing else names the model"
 _ONLY_RUNNING = "the model's name, which is known only when it runs"
 
 
@@ -365,13 +367,13 @@ def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
         _secret(draft, key)
     elif key == "engine.memory_utilization" and traits.reads_gguf:
         _left(draft, place)
+    elif key == "model.context_length" and value in ("auto", "-1", "0"):
+        _automatic(draft, place)
     elif key == "model.context_length" and traits.allocates_all:
         slots = command.entry("parallel")
         parts = str(slots.value) if slots else "1"
         each = int(value) // max(int(parts), 1) if (value + parts).isdecimal() else 0
         draft.put(("model", "context_length"), each or Plain(value), place)
-    elif key == "model.context_length" and value in ("auto", "-1"):
-        _automatic(draft, place)
     elif key in _OWN:
         _OWN[key](draft, command, Entry(entry.name, entry.value, place))
     elif key.startswith("engine.args"):
@@ -397,7 +399,9 @@ def _is_known(draft: Draft, value: str) -> bool:
 
 def _automatic(draft: Draft, place: Word) -> None:
     """The longest context that fits, which is computed for models whose shape is known."""
-    if draft.get("model", "name"):
+    if place.text == "0":
+        draft.lose("the longest context of the model: write it as model.context_length", place)
+    elif draft.get("model", "name"):
         draft.put(("model", "context_length"), "auto", place)
     else:
         draft.lose("a context as long as fits: write model.architecture, or a length", place)

@@ -10,6 +10,7 @@ from generator.adoption.found import Word
 from generator.adoption.text import NAME, Text
 from generator.diagnostics import Span
 from generator.records import replace
+from generator.sitefile.redaction import MASK, is_secret_key
 
 _BREAKS = ("&&", "||", ";;", ";", "|", "&")
 _ASSIGNED = re.compile(rf"{NAME}(\+?)=(.*)", re.DOTALL)
@@ -29,9 +30,10 @@ _MAX_EXPANSION = 4000
 _MAX_DEPTH = 8
 _MAX_VALUE = 8000
 _MAX_ELEMENTS = 1000
-_HERE = re.compile(r"""[^#]*<<-?[ \t]*(["']?)(\w+)\1.*""")
-# What reads commands from the lines after it, and what prints them.
-_EXECUTES = re.compile(r"[^<>]*\b(ssh|(ba)?sh)\b[^<>]*<<.*|.*(\.sh\b|<<.*\|.*\b(ssh|(ba)?sh)\b).*")
+_HERE = re.compile(r"""[^#]*<<(?!<)-?[ \t]*(["']?)(\w+)\1.*""")
+# What reads commands from the lines after it, and a script that gets them; what prints them.
+_EXECUTES = re.compile(r"[^<>]*\b(ssh|(ba)?sh)\b[^<>]*<<[^>]*|.*<<.*\|.*\b(ssh|(ba)?sh)\b.*")
+_WRITES = re.compile(r".*(?:>|\btee\b)[ \t]*(?:-a[ \t]+)?[\"']?(?:[^\s\"'>]*/)?([\w.-]+\.sh)\b.*")
 _PRINTS = re.compile(r"""cat[ \t]*<<-?[ \t]*(["']?)(\w+)\1\n""")
 # Conditions, and what begins a part of a case.
 _CONDITIONS = re.compile(r"\[\[\s[^\n]{0,400}?\s\]\]|\(\([^\n]{0,400}?\)\)")
@@ -40,7 +42,10 @@ _PATTERNS = re.compile(r"[^\s;&#][^\n();&]{0,400}\)")
 _RUNS = re.compile(r"(?:.*/)?(ssh|eval)")
 _ELSEWHERE = re.compile(r"(?:.*[/=])?(docker|podman|nerdctl|kubectl|apptainer|singularity|srun)")
 _MAX_LINE = 400
+_MAX_SHOWN = 60
 _OPENING = {"(": ")", "{": "}"}
+# The line that writes a file, the numbers of the file's own lines, and its text.
+Written = tuple[str, range, Text]
 
 
 def shell_words(
@@ -55,14 +60,14 @@ def shell_words(
 
 def script(
     text: Text, variables: Mapping[str, str]
-) -> tuple[list[Word], list[Word], Mapping[str, str]]:
-    """A script's words, each array's elements like a command, and its variables."""
+) -> tuple[list[Word], list[Word], Sequence[Written]]:
+    """A script's words, each array's elements like a command, and the files that it writes."""
     shell = _Shell(text, len(text.text), variables, True)
     words, end = list(shell.words(0)), text.word("\n", 0, 0, True)
     arrays = [word for own in shell.arrays.values() for word in (*dict.fromkeys(own), end)]
     settled = shell.control.settled
     sure = [w if w.doubt or not w.around else replace(w, doubt=CONDITION) for w in settled(arrays)]
-    return list(unwrapped(settled(words), {})), sure, shell.known
+    return list(unwrapped(settled(words), {})), sure, shell.files
 
 
 def unwrapped(
@@ -124,6 +129,7 @@ class _Shell:
         self.known = dict(variables)
         self.control = Control()
         self.arrays: dict[str, list[Word]] = {}
+        self.files: list[Written] = []
         # The name of the array whose elements are being read, and what ends lines of commands.
         self._array = self._mark = ""
         # Whether it executes what its commands print.
@@ -218,17 +224,32 @@ class _Shell:
             self._after, self._mark = line_end if line_end >= 0 else self._end, ""
             return
         found = _HERE.match(source, start, at - 1) if at - start < _MAX_LINE else None
-        if found is None or self._is_evaluated or _EXECUTES.match(found[0]):
-            self._mark = found[2] if found else self._mark
+        if found is None or self._mark:
             return
-        last = self._text.next_line(found[2], self._text.span(at, at).line)
-        if last is None:
+        number = self._text.span(at, at).line
+        last = self._text.next_line(found[2], number)
+        begin = self._end if last is None else min(self._text.offset(last, 0), self._end)
+        runs = _EXECUTES.match(found[0]) and self.control.was_executed
+        if self._is_evaluated or runs or self._is_started(found[0], begin):
+            self._mark = found[2]
             return
-        begin = min(self._text.offset(last, 0), self._end)
         line_end = source.find("\n", begin, self._end)
         self._after = line_end if line_end >= 0 else self._end
+        body = source[at:begin]
+        content = "\n" * number + (body if found[1] else expand(body, self.known))
+        its = range(number, number + body.count("\n") + 1)
+        if not self.control.never:
+            self.files.append((found[0].strip(), its, Text(self._text.file, content)))
         for part in re.compile(r"\n|\S+").finditer(source, at, begin):
             yield replace(self._text.word(part[0], *part.span(), part[0] == "\n"), doubt="text")
+
+    def _is_started(self, line: str, after: int) -> bool:
+        """Whether a line writes a script that is named again later, by what may execute it."""
+        found = _WRITES.fullmatch(line)
+        if found is None:
+            return False
+        own = rf"(?m)^(?!\s*(?:#|chmod|cat|echo|rm)\b).*(?<![\w.-]){re.escape(found[1])}(?![\w.-])"
+        return re.compile(own).search(self._source, after) is not None
 
     def _blank(self, at: int) -> int:
         """The end of a separator between words; 0 at a word, or at the end of a command."""
@@ -299,7 +320,7 @@ class _Shell:
             if around:
                 self._local.setdefault(name, (around, before))
             self.known[name], self._remarks[name] = whole, remark
-            return bool(around) and before is not None and before in whole and before != whole
+            return bool(around) and before is not None and before != whole
         return False
 
     def _leave(self) -> None:
@@ -307,17 +328,22 @@ class _Shell:
         around = {*self.control.around}
         for name in [name for name, own in self._local.items() if not {*own[0]} <= around]:
             before, now = self._local.pop(name)[1], self.known.pop(name, "")
+            remark = f"the value of ${name} under a condition of the script"
             # Options that are added to nothing are marked themselves.
             if before is None or (not before and not now.startswith("-")):
-                self._remarks[name] = f"the value of ${name} under a condition of the script"
+                self._remarks[name] = remark
                 self.known[name] = now
                 self._open.add(name)
-            elif before in now or name in self._options:
+            else:
                 self.known[name] = before
+                if not (before in now or name in self._options):
+                    other = MASK if is_secret_key(name) else now[:_MAX_SHOWN]
+                    self._remarks[name] = f"{self._remarks.get(name) or remark}, or else {other}"
+                    self._open.add(name)
 
     def _one_word(self, at: int) -> tuple[int, _Quoted]:
         """The end of a word, and its value with the places of its parts."""
-        source, result, quote = self._source, "", ""
+        start, source, result, quote = at, self._source, "", ""
         places: list[int] = []
         ends = " \t\r\n;|&" + (")" if self._array or self.control.is_in_subshell else "")
         while at < self._end:
@@ -349,6 +375,9 @@ class _Shell:
                 result += character
             places += [began] * (len(result) - len(places))
             at += 1
+        if quote and self._by_line:
+            line = self._text.span(start, start).line + 1
+            self.control.ended = f"line {line} begins a quotation that nothing ends"
         return at, _Quoted(self._text, result, places or [at])
 
 

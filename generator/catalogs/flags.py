@@ -19,8 +19,10 @@ either may be left out; several ranges are parted by commas.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from generator import diagnostics
@@ -135,6 +137,12 @@ class FlagCatalog:
     def _by_option(self) -> Mapping[str, str]:
         return {option: line for line in self.lines for option in self._options(line)}
 
+    @cached_property
+    def _spelled(self) -> Sequence[tuple[str, int, str]]:
+        """The options in the order of their spelling, each with its number."""
+        numbered = enumerate(self._by_option)
+        return sorted((option.replace("_", "-"), number, option) for number, option in numbered)
+
     def flags(self) -> Iterator[Flag]:
         """All flags, in the order of their names."""
         return map(self._flag, self.lines)
@@ -153,9 +161,9 @@ class FlagCatalog:
         """The full names that begin with a text, one per flag."""
         start = "--" + beginning.replace("_", "-")
         names: dict[str, str] = {}
-        for option, line in self._by_option.items():
-            if option.replace("_", "-").startswith(start):
-                names.setdefault(line, option.removeprefix("--"))
+        first, last = (bisect_left(self._spelled, (text,)) for text in (start, f"{start}~"))
+        for _, _, option in sorted(self._spelled[first:last], key=itemgetter(1)):
+            names.setdefault(self._by_option[option], option.removeprefix("--"))
         return sorted(names.values())
 
     def nearest(self, name: str) -> str | None:
