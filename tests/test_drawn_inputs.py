@@ -291,6 +291,10 @@ WAYS = {
     "( exit 1 )\n{}": "certain",
     "(\n{}\n)": "certain",
     "exit 0\n{}": "never",
+    "sleep 1 && exit\n{}": "certain",
+    "q || exit\n{}": "certain",
+    "q && {{ echo q; exit; }}\n{}": "certain",
+    "cd /srv && {{ sleep 1; exit; }}\n{}": "certain",
     "exec sleep 5\n{}": "never",
     "first() {{\n{}\n}}\nfirst": "certain",
     "first() {{\n{}\n}}": "never",
@@ -316,6 +320,9 @@ CARRIED = {
     "bash -c '{}'": "certain",
     "TEXT=$(cat <<'EOF'\n{}\nEOF\n)": "never",
     "cat <<'EOF'\n{}\nEOF": "never",
+    "cat > /tmp/own.sh <<'EOF'\n{}\nEOF": "never",
+    "cat > /tmp/own.sh <<'EOF'\n{}\nEOF\nbash /tmp/own.sh": "certain",
+    "false && ssh spark2 bash -s <<'EOF'\n{}\nEOF": "never",
 }
 
 

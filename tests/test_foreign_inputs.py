@@ -1,5 +1,6 @@
 """What other people publish: every setting ends, and none of it becomes structure of the site."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.adoption import Adoption, adopt
+from generator.adoption.command import find
 from generator.adoption.draft import not_held
 from generator.adoption.found import End, Word
 from generator.adoption.reading import Input, read
@@ -412,3 +414,44 @@ def test_a_value_that_only_a_condition_sets_is_marked(before: str) -> None:
 def test_a_program_that_runs_the_engine_hides_nothing(before: str) -> None:
     draft = adopted("start.sh", f"{before} vllm serve openai/gpt-oss-20b --port 8012\n").draft
     assert (draft.get("model", "name"), draft.get("engine", "port")) == ("gpt-oss-20b", "8012")
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        ("if q; then P=8011; else P=8012; fi", "8011 or 8012"),
+        ("P=8011; if q; then P=8012; fi", "8011 or 8012"),
+        ("case $1 in a) P=8011 ;; b) P=8012 ;; c) P=8013 ;; esac", "8011 or 8012 or 8013"),
+    ],
+)
+def test_values_of_conditions_are_all_named(before: str, told: str) -> None:
+    result = adopted("start.sh", f"{before}\nvllm serve openai/gpt-oss-20b --port $P\n")
+    check(result)
+    assert result.draft.get("engine", "port") is None
+    (lost,) = (one.why for one in result.ended if one.item.what == "--port")
+    assert lost.endswith(f": {told}")
+
+
+@pytest.mark.parametrize("behind", ["-O3", '<<< "yes"', "> start.log"])
+def test_a_word_that_is_no_variable_leaves_where_the_engine_listens(behind: str) -> None:
+    result = adopted("start.sh", f"vllm serve openai/gpt-oss-20b {behind}\n")
+    check(result)
+    assert result.draft.get("engine", "bind") == "all"
+    unread = {one.item.value for one in result.ended if one.why.startswith("an argument")}
+    assert unread == {text for text in [behind] if text.startswith("-")}
+
+
+def test_nothing_is_read_behind_a_quote_that_nothing_closes() -> None:
+    line = "vllm serve openai/gpt-oss-20b --port"
+    result = adopted("start.sh", f'{line} 8011\necho "open\n{line} 8012\n')
+    assert result.draft.get("engine", "port") == "8011"
+    assert "8012" not in result.text
+
+
+def test_thousands_of_options_are_read_in_seconds() -> None:
+    """Each is looked up among the flags of each release."""
+    flags = "".join(f" --own-{number} {number}" for number in range(2000))
+    known = read([Input("", "start.sh", f"vllm serve openai/gpt-oss-20b{flags}\n".encode())])
+    began = time.process_time()
+    assert find(known.nodes[0].containers[0], {})
+    assert time.process_time() - began < 10

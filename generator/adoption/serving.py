@@ -273,7 +273,7 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
         return
     if is_open(text):
         is_any = re.fullmatch(r"\$([@*]|\{[@*].*\})", text)
-        _without_model(draft, _ARGUMENTS if is_any else _ONLY_RUNNING, word)
+        _without_model(draft, _ARGUMENTS if is_any else word.remark or _ONLY_RUNNING, word)
         return
     if re.match(r"[/.~%]", text):
         text = outside(command.container, text)
@@ -338,7 +338,7 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
         and not _is_secret(key)
         and key not in ("model.name", "model.file")
     ):
-        draft.lose("only the shell knows its value", entry.place)
+        draft.lose(entry.place.remark or "only the shell knows its value", entry.place)
     elif key is None and _is_of_the_image(command.container, entry):
         draft.lose("a file of an image of your own: see 'engine.files'", entry.place)
     elif key is None:

@@ -140,8 +140,8 @@ class _Shell:
         arms = ((part, _LABEL.search(part)) for part in text.text.split(";;")[:-1])
         self._options = {n for own, at in arms if at for n in _SET.findall(own, at.end())}
         self._options.update(_OPTION.findall(text.text))
-        # What has a value under a condition.
-        self._open: set[str] = set()
+        # What has values under conditions.
+        self._open: dict[str, list[str]] = {}
         self._is_sourced = _SOURCES.search(text.text) is not None
         self._local: dict[str, tuple[tuple[str, ...], str | None]] = {}
 
@@ -330,16 +330,15 @@ class _Shell:
             before, now = self._local.pop(name)[1], self.known.pop(name, "")
             remark = f"the value of ${name} under a condition of the script"
             # Options that are added to nothing are marked themselves.
-            if before is None or (not before and not now.startswith("-")):
-                self._remarks[name] = remark
-                self.known[name] = now
-                self._open.add(name)
-            else:
+            is_first = before is None or (not before and not now.startswith("-"))
+            if not is_first and before is not None and (before in now or name in self._options):
                 self.known[name] = before
-                if not (before in now or name in self._options):
-                    other = MASK if is_secret_key(name) else now[:_MAX_SHOWN]
-                    self._remarks[name] = f"{self._remarks.get(name) or remark}, or else {other}"
-                    self._open.add(name)
+                continue
+            values = self._open.setdefault(name, [] if is_first else [before or ""])
+            values.append(MASK if is_secret_key(name) else now[:_MAX_SHOWN])
+            if len(values) == 1:
+                self.known[name] = now
+            self._remarks[name] = remark + (f": {' or '.join(values)}" if values[1:] else "")
 
     def _one_word(self, at: int) -> tuple[int, _Quoted]:
         """The end of a word, and its value with the places of its parts."""
