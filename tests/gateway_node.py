@@ -262,7 +262,9 @@ def started(folder: Path, edits: Sequence[tuple[str, str]] = ()) -> Iterator[Nod
     require_root()
     tree = FOLDER.copy(folder)
     for old, new in edits:
-        files = (tree / f"opt/sparkgen/{name}" for name in ("proxy.conf", "proxy/routes.json"))
+        files = (
+            tree / f"opt/sparkgen/{name}" for name in ("proxy/proxy.conf", "proxy/routes.json")
+        )
         (file,) = (file for file in files if old in file.read_text())
         file.write_text(file.read_text().replace(old, new))
     hosts = {route.address.partition(":")[0] for route in ROUTES.values()} | {PROXY.listen}

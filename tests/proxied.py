@@ -8,7 +8,7 @@ from programs import UNPACKED, decline
 
 # With njs, unpacked by .ci/run. In its container it has a user of its own.
 NGINX_FOLDER = UNPACKED / "nginx"
-NGINX = ("/run/nginx/nginx", "-c", "/opt/sparkgen/proxy.conf", "-g", "daemon off; user root;")
+NGINX = ("/run/nginx/nginx", "-c", "/opt/sparkgen/proxy/proxy.conf", "-g", "daemon off; user root;")
 
 # A node's /etc is read-only in the tests, but the keys have to be written.
 _WRITABLE = 'mount --bind "$0/etc/sparkgen" /etc/sparkgen && exec "$@"'

@@ -6,6 +6,7 @@ None of it reaches a network: it runs where there is only a loopback interface.
 import json
 import os
 import random
+import re
 import subprocess
 import time
 from collections import Counter
@@ -417,6 +418,29 @@ def test_reload_cuts_no_stream(gateway: Node) -> None:
     assert {(status, whole) for status, _, _, whole, _ in found} == {(200, True)}
 
 
+def test_reload_takes_up_new_files_and_cuts_no_stream(tmp_path: Path) -> None:
+    """Other paths and routes count at once; an engine that is drained stays so unless it goes."""
+    folder = "/opt/sparkgen/proxy"
+    with started(tmp_path) as node:
+        node.run("sh", "-c", "cp -r $0 /run/own && mount --bind /run/own $0", folder)
+        node.run("/opt/sparkgen/proxy.sh", "drain", "chat-b")
+        node.run("sh", "-c", "echo 'gone 9' >>/run/sparkgen-proxy/nginx/drained")
+        with subprocess.Popen(node.load(40, 8, 8), stdout=subprocess.PIPE, text=True) as client:
+            assert client.stdout
+            assert client.stdout.readline() == "first\n"
+            # Another file in the same place, as install.sh makes it.
+            node.run("sed", "-i", r"/POST .v1.embeddings\$/d", f"{folder}/proxy.conf")
+            node.run("sed", "-i", "s/helper/other/", f"{folder}/routes.json")
+            node.reload()
+            found = json.loads(client.stdout.read())
+        assert {(status, whole) for status, _, _, whole, _ in found} == {(200, True)}
+        assert node.ask("/v1/embeddings", {"model": "qwen3-embedding-8b"}).status == 404
+        assert node.chat("hello", model="helper").status == 404
+        assert node.chat("hello", model="other").engine == "chat"
+        drained = node.run("cat", "/run/sparkgen-proxy/nginx/drained")
+        assert [line.split()[0] for line in drained.splitlines()] == ["chat-b"]
+
+
 # What is seen
 
 
@@ -457,17 +481,16 @@ def test_limits_follow_from_context_and_published_prompts() -> None:
 
 
 def test_diff_says_what_clients_meet(sparkgen: Command, tmp_path: Path) -> None:
-    """A restart of the proxy is reported, unless it is new or unchanged."""
+    """Another balance takes a reload, during which everything is answered."""
     text, site, out = FOLDER.bundle.file.read_text(), tmp_path / "site.yaml", tmp_path / "out"
-    site.write_text(text.replace("  gateway: {node: spark5}\n  web_ui: true\n", ""))
-    for now, met in (
-        (text, False),
-        (text.replace("{node: spark5}", "{node: spark5, balance: prefix}"), True),
-    ):
+    site.write_text(re.sub(r"  (gateway|web_ui): .*\n", "", text))
+    other = text.replace("{node: spark5}", "{node: spark5, balance: prefix}")
+    for now, change in ((text, "start"), (other, "reload")):
         sparkgen("build", site, "--out", out, cwd=tmp_path)
         site.write_text(now)
         output = sparkgen("diff", "--stat", site, "--out", out, cwd=tmp_path).out
-        assert ("systemctl restart sparkgen-proxy: spark5 (nobody answers to " in output) == met
+        assert f"systemctl {change} sparkgen-proxy: spark5" in output
+    assert "nobody answers" not in output
 
 
 def test_diff_of_a_bundle_with_litellm(sparkgen: Command, tmp_path: Path) -> None:

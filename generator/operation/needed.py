@@ -454,6 +454,9 @@ def _services(change: Change) -> Iterator[Action]:
                 before = are_running({name: new[first]} if waits else {})
                 before = are_reached([*change.after.folders.values()]) if unit == LOGINS else before
                 action = do.run(name, program, title, place, before)
+                if program.is_reloaded(old.get(unit)):
+                    groups = [g for d in change.after.doors if d.node == name for g in d.groups]
+                    action = do.reload(name, program, groups, place)
                 yield _later(action, 1, is_late=not _is_urgent(program))
         for unit, program in old.items():
             if unit not in new and program.activation.before:

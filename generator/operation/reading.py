@@ -32,11 +32,13 @@ Files = Mapping[str, File]
 
 _FACTS, _NETPLAN = "etc/sparkgen/node.env", "etc/netplan/40-cx7.yaml"
 _NODES, _SSH_KEYS = "etc/sparkgen/nodes.env", "opt/sparkgen/ssh-keys.sh"
+_PROXY_CONF = "opt/sparkgen/proxy/proxy.conf"
 _UNITS = "etc/systemd/system/"
 _ENGINE_UNIT = f"{_UNITS}sparkgen-engine.service"
 # Before 0.3, a gateway was a program of its own behind the proxy.
 GATEWAY = "sparkgen-gateway"
 _CLEAR = re.compile(r"^ +listen (\S+) ssl\b.*?^ +error_page 497 =308 ", re.MULTILINE | re.DOTALL)
+_LISTEN = re.compile(r"^ +listen (.+)$", re.MULTILINE)
 _FACT = re.compile(r"^(\w+)=(.*)$", re.MULTILINE)
 _IMAGE = re.compile(r"^ +image: [\"']?([^\s\"']+)", re.MULTILINE)
 # What a virtual environment's engine gets from its unit.
@@ -248,19 +250,21 @@ def _asked(files: Files) -> Iterator[Need]:
                 yield from (Need(kind, word) for word in named)
 
 
-def _read_facts(unit: str, files: Files, known: Facts) -> str:
-    """The facts that the scripts of a unit read as it starts."""
+def _read_facts(unit: str, files: Files, known: Facts) -> dict[str, str]:
+    """The facts that the scripts of a unit read as it starts, each as a text of its own."""
     file = files.get(f"{_UNITS}{unit}.service")
     scripts = {path for path in _SCRIPT.findall(file.text if file else "") if path in files}
     found = (name for path in scripts for name in _FACT_OF_SCRIPT.findall(files[path].text))
-    names = sorted({one or other for one, other in found})
-    return "\n".join(f"{name}={value}" for name in names for value in known.get(name, ()))
+    names = sorted({one or other for one, other in found} & known.keys())
+    return {f"{_FACTS}:{n}": "\n".join(f"{n}={value}" for value in known[n]) for n in names}
 
 
 def _service(unit: str, own: Files, files: Files, known: Facts) -> Program:
     """A service beside the engine, with what it reads and needs; `own` are its own files."""
-    reads = {path: file.text for path, file in own.items()}
-    reads |= {_FACTS: read} if (read := _read_facts(unit, files, known)) else {}
+    reads = {path: file.text for path, file in own.items()} | _read_facts(unit, files, known)
+    again = {path for path, file in own.items() if " reload " in file.activation.step}
+    listens = "\n".join(each for path in again for each in _LISTEN.findall(reads[path]))
+    reads |= {"listen": listens} if listens else {}
     images = {image for text in reads.values() for image in _IMAGE.findall(text)}
     words = (words for name in _SECRETS.get(unit, ()) for words in known.get(name, ()))
     secrets = {re.split("[= ]", each)[-1] for each in words}
@@ -276,9 +280,12 @@ def _service(unit: str, own: Files, files: Files, known: Facts) -> Program:
         how = made if "TLS_AUTHORITY" in known else f"bring the certificate and its key: {path}"
         found = f"the certificate and its key, {path}, for {_first(known, 'TLS_NAME')}"
         needs.add(Need("kept", found, _first(known, "TLS_KEY"), how))
-    activation = next(iter(own.values())).activation
+    starts = (file.activation for path, file in own.items() if path not in again)
+    activation = next(starts, next(iter(own.values())).activation)
+    reloads = frozenset({*again, f"{_FACTS}:ENGINE_KEY"} if again else ())
     # A firewall's rules stay over a boot.
-    return Program(unit, reads, frozenset(needs), activation, boots=not activation.before)
+    boots = not activation.before
+    return Program(unit, reads, frozenset(needs), activation, boots=boots, reloads=reloads)
 
 
 def _engines(
@@ -361,7 +368,7 @@ def _doors(
             script = own.get("opt/sparkgen/proxy.sh")
             drains = bool(script and "proxy.sh drain " in script.text)
             trusted = _first(known[node], "TLS_AUTHORITY") or _first(known[node], "TLS_CERTIFICATE")
-            listens = _found(_CLEAR, own, "opt/sparkgen/proxy.conf")
+            listens = _found(_CLEAR, own, _PROXY_CONF)
             clear = f"http://{listens}" if listens else ""
             yield Door(url, node, units, groups, tuple(names), CLIENT_KEY, drains, trusted, clear)
     for engine in () if fronted else engines:

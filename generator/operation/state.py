@@ -43,7 +43,7 @@ class Program:
 
     `reads` are the files that it reads as it starts, and `activation` says how it is started.
     `is_engine`: it is a rank of an engine, which is started with the other ranks. What `boots` is
-    started at each boot.
+    started at each boot. Those of its files in `reloads` it reads again while it runs.
     """
 
     unit: str
@@ -52,12 +52,20 @@ class Program:
     activation: Activation = NOTHING
     is_engine: bool = False
     boots: bool = True
+    reloads: frozenset[str] = frozenset()
 
     def is_like(self, other: "Program | None") -> bool:
         """Whether it would run in the same way."""
         if other is None or self.reads.keys() != other.reads.keys():
             return False
         return all(same(path, text, other.reads[path]) for path, text in self.reads.items())
+
+    def is_reloaded(self, was: "Program | None") -> bool:
+        """Whether it takes up all that differs while it runs as it was."""
+        return was is not None and all(
+            path in self.reloads or same(path, self.reads.get(path, ""), was.reads.get(path, ""))
+            for path in self.reads.keys() | was.reads.keys()
+        )
 
     def mentions(self, word: str) -> bool:
         """Whether it has been started with an address."""

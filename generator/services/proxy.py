@@ -7,7 +7,7 @@ proxy, the engine listens only on its own node, or for the proxy's.
 from collections.abc import Iterator
 from typing import Self
 
-from generator.activation import NOTHING, service_restart
+from generator.activation import NOTHING, service_reload, service_restart
 from generator.origin import Origin
 from generator.records import record
 from generator.resources import rows
@@ -21,6 +21,7 @@ from generator.site.service import OpenService, Service, on_its_node
 from generator.sitefile.declaration import Access, DeclaredNode, Settings
 
 _RESTART = service_restart("sparkgen-proxy", "the proxy")
+_RELOAD = service_reload("sparkgen-proxy", "the proxy")
 _HERE = on_its_node("proxy")
 
 
@@ -66,7 +67,7 @@ def _has_authority(site: Site) -> bool:
 
 def _script(name: str) -> Entry:
     path = f"opt/sparkgen/proxy/{name}.js"
-    return Entry(path, _RESTART, wanted=_HERE, payload=True)
+    return Entry(path, _RELOAD, wanted=_HERE, payload=True)
 
 
 @record
@@ -83,9 +84,9 @@ class Proxy(OpenService):
     KEPT = "the clients' keys, /etc/sparkgen/proxy.keys,"
     ENTRIES = (
         Entry("etc/systemd/system/sparkgen-proxy.service", _RESTART, wanted=_HERE),
-        Entry("opt/sparkgen/proxy.conf", _RESTART, wanted=_HERE, values=_values),
+        Entry("opt/sparkgen/proxy/proxy.conf", _RELOAD, wanted=_HERE, values=_values),
         *map(_script, ("bodies", "clients", "counts", "engines", "proxy")),
-        Entry("opt/sparkgen/proxy/routes.json", _RESTART, wanted=_HERE, values=_values),
+        Entry("opt/sparkgen/proxy/routes.json", _RELOAD, wanted=_HERE, values=_values),
         Entry("opt/sparkgen/proxy.sh", NOTHING, 0o755, _HERE, payload=True),
         Entry("opt/sparkgen/proxy.yaml", _RESTART, wanted=_HERE, values=_values),
     )

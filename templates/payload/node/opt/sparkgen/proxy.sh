@@ -17,6 +17,7 @@ umask 077
 
 keys=/etc/sparkgen/proxy.keys secrets=/etc/sparkgen/secrets.env
 run=/run/sparkgen-proxy prepared=/run/sparkgen-proxy/nginx
+routes=$(dirname "${BASH_SOURCE[0]}")/proxy/routes.json
 facts=$(dirname "${BASH_SOURCE[0]}")/../../etc/sparkgen/node.env
 
 # The values of a fact, one per line.
@@ -191,6 +192,11 @@ prepare() {
     cat "$(fact TLS_KEY)" >"$prepared/key.pem.new"
   fi
   touch "$prepared/drained"
+  # An engine that comes back under a name is not drained.
+  text=$(while read -r name value; do
+    if grep -qs "^      \"name\": \"$name\"" "$routes"; then echo "$name $value"; fi
+  done <"$prepared/drained")
+  echo "$text" >"$prepared/drained"
   chown "$user:$user" "$prepared"/*.new "$prepared/drained"
   for value in "$prepared"/*.new; do mv "$value" "${value%.new}"; done
   [[ $found ]] || echo "no client has a key yet: sudo /opt/sparkgen/proxy.sh add NAME" >&2
