@@ -211,6 +211,25 @@ def test_cables_are_where_the_words_put_them(seed: int) -> None:
     assert fresh or texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+@pytest.mark.parametrize("is_behind_gateway", [False, True])
+def test_who_answers_to_a_former_name(engine: str, is_behind_gateway: bool) -> None:
+    """SGLang answers whatever a request asks for; vLLM and a gateway refuse unknown names."""
+    text = groups("a chat n1", "b code n2")
+    if engine == "sglang":
+        text = re.sub(r"\{name: vllm, version: 0.33.0, image: \S+", f"{{{', '.join(OTHER)},", text)
+    text += "services: {gateway: {node: n3}}\n" if is_behind_gateway else ""
+    before, after = built(text), built(text.replace("served_name: chat", "served_name: talk"))
+    assert before
+    assert after
+    found = review(after.site, after.tree, before.before)
+    said = "requests for chat to http://10.0.0.1:30000 are still answered, by talk: SGLang "
+    is_answered = engine == "sglang" and not is_behind_gateway
+    assert any(line.startswith(said) for line in found.clients) == is_answered
+    is_lost = any(line.startswith("nobody answers to chat any more") for line in found.clients)
+    assert is_lost != is_answered
+
+
 def test_from_one_golden_site_to_another() -> None:
     """Sites that have nothing in common but the names of nodes; `--pairs` takes all of them."""
     sites = list(golden())
@@ -297,6 +316,7 @@ CHECKED = (
 )
 VLLM = "  name: vllm\n  version: 0.33.0\n  image: vllm/vllm-openai:v0.33.0\n"
 SGLANG = "  name: sglang\n  version: 0.5.23\n  image: lmsysorg/sglang:v0.5.23-cu130\n"
+OTHER = [line.strip() for line in SGLANG.splitlines()]
 KINDS: Mapping[str, Kind] = {
     "a service is added": Kind(PAIR, replaced(services("web_ui: true, guard: true"))),
     "a service is removed": Kind(

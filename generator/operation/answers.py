@@ -62,6 +62,20 @@ class View:
         return self._at.get(node, ()) if node else self._behind
 
 
+def stray(change: Change) -> Iterator[tuple[str, str, Engine]]:
+    """The names that go from an address, where an engine answers all the same, whatever is asked.
+
+    Each with the address and that engine.
+    """
+    after = change.after
+    for door in change.before.doors:
+        for new in after.doors:
+            groups = [after.by_group[name] for name in new.groups]
+            engine = next((e for e in groups if e.is_active and e.ignores_names), None)
+            if engine and new.url == door.url and not new.checks_names:
+                yield from ((n, new.url, engine) for n in door.names if n not in new.names)
+
+
 def successors(change: Change) -> Iterator[tuple[str, str]]:
     """The names that nobody answers to any more, and the new one that the same engine has then."""
     both = (change.before, change.after)

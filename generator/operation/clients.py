@@ -1,14 +1,15 @@
 """What clients have to be told: addresses, keys and names that change."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from generator.diagnostics import listed
+from generator.operation.answers import stray
 from generator.operation.firewall import lets_in
 from generator.operation.needed import Change
 from generator.operation.outcome import Outcome
 from generator.operation.reading import GATEWAY
-from generator.operation.state import CLIENT_KEY, Desired, Door
+from generator.operation.state import CLIENT_KEY, Desired, Door, Engine
 
 _LOOPBACK = ("http://127.", "https://127.")
 
@@ -16,7 +17,8 @@ _LOOPBACK = ("http://127.", "https://127.")
 def told(change: Change, outcome: Outcome) -> Iterator[str]:
     """One sentence for each thing that a client has to change."""
     before, after = change.before, change.after
-    yield from _addresses(before, after)
+    answered = {(name, url): engine for name, url, engine in stray(change)}
+    yield from _addresses(before, after, answered)
     yield from _moved(before, after)
     yield from _keys(before.doors, after.doors)
     known = {"", *(door.trusted for door in before.doors)}
@@ -44,8 +46,20 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
             called = f", which answered to {listed(names, 'and')}" if names else ""
             yield f"the alternative {group} is gone{called}"
     yield from _unguarded(before, after)
-    for name in outcome.lost:
-        groups = [group for group, engine in before.running.items() if name in engine.names]
+    yield from _names(change, outcome, answered)
+
+
+def _names(
+    change: Change, outcome: Outcome, answered: Mapping[tuple[str, str], Engine]
+) -> Iterator[str]:
+    """The names that nobody answers to any more, or only since an engine does not check them."""
+    for (name, url), engine in answered.items():
+        yield (
+            f"requests for {name} to {url} are still answered, by {listed(engine.names, 'and')}: "
+            f"{engine.ignores_names} does not check the name in chats and completions"
+        )
+    for name in (n for n in outcome.lost if n not in outcome.stray):
+        groups = [g for g, engine in change.before.running.items() if name in engine.names]
         new = [change.continued.get(group) for group in groups]
         other = dict.fromkeys(n for e in new if e for n in e.names)
         instead = f"; what runs in its place answers to {listed([*other], 'and')}" if other else ""
@@ -67,7 +81,9 @@ _GUARDS = {
 }
 
 
-def _addresses(before: Desired, after: Desired) -> Iterator[str]:
+def _addresses(
+    before: Desired, after: Desired, answered: Collection[tuple[str, str]]
+) -> Iterator[str]:
     """The addresses that nothing answers at any more, and the names that are answered elsewhere."""
     was, now = _answered(before), _answered(after)
     urls = {url for found in now.values() for url in found} | {*_open(after)}
@@ -85,7 +101,8 @@ def _addresses(before: Desired, after: Desired) -> Iterator[str]:
         known |= {*names}
     differing = [n for n, found in now.items() if n not in known and found != was.get(n)]
     for place, names in _alike(differing, now).items():
-        gone = dict.fromkeys(url for n in names for url in was.get(n, ()) if url not in now[n])
+        left = ((n, url) for n in names for url in was.get(n, ()) if url not in now[n])
+        gone = dict.fromkeys(url for n, url in left if (n, url) not in answered)
         instead = f", no longer at {listed(list(gone), 'and')}" if gone else ""
         verb = "is" if len(names) == 1 else "are"
         yield f"{listed(names, 'and')} {verb} answered at {place} now{instead}"

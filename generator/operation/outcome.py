@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from generator.operation.answers import View
+from generator.operation.answers import View, stray
 from generator.operation.needed import Change
 from generator.operation.plan import Moment
 from generator.operation.state import Cluster
@@ -51,7 +51,8 @@ class Outcome:
     `renamed` are those of them that the same engine has another name for. `stopped` are the engines
     that stop, each with its group when it runs again, None if it does not, `switched` those whose
     turn ends, each with the one that runs instead. `spread` are the names that are answered at
-    several addresses, of which one does not answer for a while.
+    several addresses, of which one does not answer for a while, and `stray` those in `lost` that an
+    engine which does not check them answers all the same.
     """
 
     steps: tuple[Step, ...]
@@ -61,6 +62,7 @@ class Outcome:
     stopped: Mapping[str, str | None]
     switched: Mapping[str, str]
     spread: tuple[str, ...] = ()
+    stray: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> int | None:
@@ -91,6 +93,7 @@ def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
         {group: new.group if (new := change.continued.get(group)) else None for group in stopped},
         {group: engine.group for group, engine in change.switched.items()},
         tuple(name for name, found in first.items() if len({url for url, _ in found}) > 1),
+        tuple({name for name, *_ in stray(change)} & {*lost}),
     )
 
 

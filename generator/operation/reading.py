@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from generator.activation import Activation, Scope
 from generator.bundle.tree import File, Tree
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.operation.meaning import UNKNOWN
 from generator.operation.state import (
     CLIENT_KEY,
@@ -308,6 +309,7 @@ def _engines(
         container = _text_facts(head, places.place("etc/sparkgen/container.env", group))
         model = next(iter(_first(mine, "MODEL").split()[1:]), "")
         served = _first(container, "SERVED_NAME") or model.rpartition("/")[2].lower()
+        traits = ENGINE_TRAITS.get(_first(mine, "ENGINE").partition(" ")[0])
         yield Engine(
             group,
             places.unit(group),
@@ -323,6 +325,7 @@ def _engines(
             (_first(mine, "JOB"), places.place("/opt/sparkgen/serve.sbatch", group))
             if "JOB" in mine
             else (),
+            traits.title if traits and traits.answers_any_name else "",
         )
 
 
@@ -370,7 +373,12 @@ def _doors(
             trusted = _first(known[node], "TLS_AUTHORITY") or _first(known[node], "TLS_CERTIFICATE")
             listens = _found(_CLEAR, own, _PROXY_CONF)
             clear = f"http://{listens}" if listens else ""
-            yield Door(url, node, units, groups, tuple(names), CLIENT_KEY, drains, trusted, clear)
+            routes = own.get("opt/sparkgen/proxy/routes.json")
+            checks = GATEWAY in units or bool(routes and '"by_name": true' in routes.text)
+            yield Door(
+                *(url, node, units, groups, tuple(names), CLIENT_KEY),
+                *(drains, trusted, clear, checks),
+            )
     for engine in () if fronted else engines:
         if engine.url:
             names = dict.fromkeys(engine.names if engine.is_active else ())

@@ -134,7 +134,8 @@ class Engine:
     `url` where its API listens for others, `key` the secret that requests need. Of `turns`, the
     engines that run one at a time, one `is_active`. It stops within `stop_seconds`, and serves
     `load_seconds` after its start. `job` is its name in Slurm and the script that submits it, if
-    that starts all ranks.
+    that starts all ranks. `ignores_names` is the program's name if it answers whatever name a
+    request has.
     """
 
     group: str
@@ -149,6 +150,7 @@ class Engine:
     stop_seconds: int = 0
     load_seconds: int = 0
     job: tuple[str, ...] = ()
+    ignores_names: str = ""
 
     @property
     def place(self) -> Place:
@@ -173,7 +175,7 @@ class Door:
     `key` is what requests need: a client's own key of the proxy, the engine's secret, or nothing.
     `drains`: the proxy there can send an engine no more requests before it stops.
     `trusted` is the site whose own authority clients must trust, or the path of a certificate.
-    Requests to the address in `clear` are sent on to it.
+    Requests to the address in `clear` are sent on to it. `checks_names`: it refuses others.
     """
 
     url: str
@@ -185,6 +187,7 @@ class Door:
     drains: bool = False
     trusted: str = ""
     clear: str = ""
+    checks_names: bool = False
 
 
 @record

@@ -233,7 +233,8 @@ class EngineTraits:
     `tokens_setting` in its options. Releases before `shares_since` have no such limit.
 
     `names_parsers`: models' parsers are known by its names for them. `locks_metrics`: they need the
-    API's key too. `asked_when_ready` are the paths that it answers once it serves.
+    API's key too. `answers_any_name`: chats and completions need not name its model.
+    `asked_when_ready` are the paths that it answers once it serves.
     `is_built_for_ranks`: no registry has an image that runs on several nodes.
 
     `context_flags` set how many ranks share the KV cache of a sequence. `exchanges` are the flags
@@ -316,6 +317,7 @@ class EngineTraits:
     rings_reported: bool = False
     names_parsers: bool = False
     locks_metrics: bool = False
+    answers_any_name: bool = False
     asked_when_ready: tuple[str, ...] = ("/v1/models",)
     is_built_for_ranks: bool = False
     tasks: Mapping[str, Task] = MappingProxyType({})
