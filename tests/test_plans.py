@@ -42,6 +42,7 @@ from generator.operation.answers import View
 from generator.records import replace
 from generator.resources import ROOT
 from generator.review.impact import Review, review
+from generator.review.nodes import node_reviews
 
 TABLE = Path(__file__).with_name("changes.md")
 SOME = 12
@@ -55,8 +56,29 @@ def test_random_changes(seed: int) -> None:
     for what, before, after in random_plans(1000 + seed, SOME):
         found = planned(before, after)
         assert not list(faults(found)), what
+        assert not list(contradictions(found)), what
         refused += swaps(found)[1]
     assert refused, "no two steps ever depend on each other"
+
+
+def contradictions(found: Plan) -> Iterator[str]:
+    """Where the table of nodes and the steps differ."""
+    end = found.moments[-1].after if found.moments else found.change.now
+    both = (found.change.before, found.change.after)
+    names = dict.fromkeys((name for bundle in both for name in bundle.folders), ())
+    for node in node_reviews(found.change, end, names):
+        own = [step.text for step in found.outcome.steps if node.name in step.nodes]
+        kept = node.state not in ("new", "removed")
+        run = {text for text in own if re.match(r"systemctl|/opt/sparkgen/(?!proxy)", text)}
+        told = {word for word in node.done if re.match(r"systemctl|/opt/sparkgen/", word)}
+        if kept and run != told:
+            yield f"{node.name}: {run} are done, {told} are told"
+        stops, starts = (
+            any(t.startswith(f"{w} the engine") for t in own) for w in ("stop", "start")
+        )
+        engine = " ".join(word for word in node.done if word.startswith("engine "))
+        if not found.outcome.switched and (stops, starts) != (node.stops, node.starts):
+            yield f"{node.name}: {own}, but {engine}"
 
 
 @pytest.mark.drawn

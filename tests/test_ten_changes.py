@@ -193,7 +193,7 @@ CHANGES = {
     "service": Change(
         replaced("engine:\n", "services: {guard: true}\nengine:\n"),
         ["services: {guard: true} is new"],
-        both("a service beside the engine starts"),
+        both("systemctl start sparkgen-guard"),
         [f"{COPY}{PAIR}", APPLY, f"systemctl start sparkgen-guard: {PAIR}"],
         down=False,
     ),

@@ -378,14 +378,13 @@ def run(node: str, program: Program, title: str, order: int, before: Condition) 
     return Action((18, order), title, node, needs, then, SERVICE_SECONDS, until)
 
 
-def reload(node: str, program: Program, groups: Collection[str], order: int) -> Action:
+def reload(node: str, program: Program, title: str, order: int, groups: Collection[str]) -> Action:
     """Have a proxy read its files again, which have these groups; what else is drained ends."""
 
     def then(now: Cluster) -> Cluster:
         left = {p: s for p, s in now.drained.items() if p[0] != node or p[1] in groups}
         return _starts({node: program})(replace(now, drained=left))
 
-    title = f"systemctl reload {program.unit}"
     needs = (must.is_ready(node, program), must.runs(node, program.unit))
     return Action((18, order), title, node, needs, then, SERVICE_SECONDS)
 

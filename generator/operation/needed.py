@@ -447,7 +447,7 @@ def _services(change: Change) -> Iterator[Action]:
         encrypts = PROXY in new and new[PROXY].mentions("TLS_KEY")
         first, last = (WEB_UI, PROXY) if encrypts else (PROXY, WEB_UI)
         for unit, program in new.items():
-            title = (unit not in old and program.activation.first) or program.activation.step
+            title = program.command(old.get(unit))
             if not program.is_engine and title and not program.is_like(old.get(unit)):
                 waits = unit == last and first in new and first in old
                 place = order.index(unit) if unit in order else len(order)
@@ -456,7 +456,7 @@ def _services(change: Change) -> Iterator[Action]:
                 action = do.run(name, program, title, place, before)
                 if program.is_reloaded(old.get(unit)):
                     groups = [g for d in change.after.doors if d.node == name for g in d.groups]
-                    action = do.reload(name, program, groups, place)
+                    action = do.reload(name, program, title, place, groups)
                 yield _later(action, 1, is_late=not _is_urgent(program))
         for unit, program in old.items():
             if unit not in new and program.activation.before:

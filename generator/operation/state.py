@@ -67,6 +67,12 @@ class Program:
             for path in self.reads.keys() | was.reads.keys()
         )
 
+    def command(self, was: "Program | None") -> str:
+        """What has it run in place of what runs under its unit; empty if nothing has to."""
+        if self.is_reloaded(was):
+            return f"systemctl reload {self.unit}"
+        return (was is None and self.activation.first) or self.activation.step
+
     def mentions(self, word: str) -> bool:
         """Whether it has been started with an address."""
         whole = re.compile(rf"(?<![\w.]){re.escape(word)}(?![\w.])")

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from generator.activation import Scope
 from generator.bundle.committed import Committed
 from generator.bundle.escaping import sh
 from generator.bundle.tree import Tree
@@ -19,7 +18,7 @@ from generator.operation.reading import completed, desired, facts, had
 from generator.operation.state import Cable, Desired
 from generator.records import record, replace
 from generator.review.changes import FileChange, changes
-from generator.review.nodes import NodeReview, State
+from generator.review.nodes import NodeReview, node_reviews
 from generator.review.upgrade import Upgrade, upgrade
 from generator.site import Site
 from generator.site.switch_setup import SwitchSetup
@@ -211,7 +210,8 @@ def removal(before: Before) -> Review:
 def _review(name: str, before: Before, change: Change, tree: Tree, after: Tree) -> Review:
     """What nodes, clients and other people notice of a change."""
     by_node, rest = _by_node(changes(tree, after), [*change.after.folders, *change.before.folders])
-    found, over = outcome(change, plan(change)), before.left_over
+    moments, over = plan(change), before.left_over
+    found, end = outcome(change, moments), moments[-1].after if moments else change.now
     said = [*told(change, found), *pages(_pages(tree), _pages(after), change.after.doors)]
     return Review(
         name=name,
@@ -219,39 +219,13 @@ def _review(name: str, before: Before, change: Change, tree: Tree, after: Tree) 
         was=before.name,
         edits=before.edits,
         notes=(f"{over} is left over; git rm -r {sh(over)}",) if over else (),
-        nodes=tuple(_nodes(change, by_node)),
+        nodes=tuple(node_reviews(change, end, by_node)),
         files=tuple(rest),
         outcome=found,
         clients=tuple(dict.fromkeys(said)),
         served=bool(change.now.serving),
         serves=bool(change.after.running),
     )
-
-
-def _nodes(change: Change, by_node: Mapping[str, Sequence[FileChange]]) -> Iterator[NodeReview]:
-    """What the change does to each node, the ones that are removed last."""
-    switched = change.switched.values()
-    stopped = {name for engine in (*change.stopping, *switched) for name in engine.nodes}
-    started = {name for engine in change.active for name in engine.nodes}
-    alone = {name for engine in change.active for name in engine.nodes if len(engine.nodes) == 1}
-    for name, files in by_node.items():
-        is_gone, is_new = (name not in d.folders for d in (change.after, change.before))
-        was = change.hosts.get(name, name)
-        state: State = "changed" if files else "unchanged"
-        if is_new or is_gone:
-            state = "new" if is_new else "removed"
-        elif was != name:
-            state = "renamed"
-        is_idle = name not in {*stopped, *started}
-        effects = (file.activation.effect for file in files)
-        known = (Scope.FILES if e is Scope.RESTART and is_idle else e for e in effects)
-        least = Scope.RESTART if name in alone else Scope.NOTHING
-        yield NodeReview(
-            *(name, was, state, max([least, *known]), tuple(files)),
-            stops=name in stopped,
-            starts=name in started,
-            is_unplugged=name in change.disturbed and not (is_new or is_gone),
-        )
 
 
 def _cables_of(before: Before) -> tuple[Cable, ...]:

@@ -1,24 +1,18 @@
-"""What a change does to one node."""
+"""What a change does to each node, by the plan that was carried out."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from generator.activation import Scope
+from generator.operation.conditions import NO_FOLDER, has_links
+from generator.operation.needed import Change
+from generator.operation.state import Cluster, Node, Program
 from generator.records import record
 from generator.review.changes import FileChange
 
 State = Literal["new", "changed", "unchanged", "renamed", "removed"]
 
-_TITLES = {
-    Scope.NOTHING: "nothing",
-    Scope.FILES: "files only, nothing restarts",
-    Scope.RELOAD: "systemctl daemon-reload only",
-    Scope.SERVICE: "restart of a service beside the engine",
-}
-_SERVICES = {
-    frozenset({"added"}): "a service beside the engine starts",
-    frozenset({"removed"}): "a service beside the engine stops",
-}
-_LINKS, _UNPLUGGED = "netplan apply (links drop)", "another cable (links drop)"
+_TITLES = {Scope.NOTHING: "nothing", Scope.RELOAD: "systemctl daemon-reload only"}
 _ENGINE = {
     (True, True): "engine restart",
     (False, True): "engine start",
@@ -30,8 +24,8 @@ _ENGINE = {
 class NodeReview:
     """What changes on one node.
 
-    `was` is its previous name. In the plan, an engine `stops` and `starts` there. `is_unplugged`
-    means that a cable is unplugged there, which takes its links down whatever its files say.
+    `was` is its previous name. In the plan, an engine `stops` and `starts` there, and `done` is
+    what happens besides the installation, in words.
     """
 
     name: str
@@ -39,17 +33,9 @@ class NodeReview:
     state: State
     effect: Scope
     files: tuple[FileChange, ...]
-    stops: bool = False
-    starts: bool = False
-    is_unplugged: bool = False
-
-    @property
-    def _services(self) -> frozenset[str]:
-        """The kinds of change to services' files, if nothing else matters."""
-        if self.effect is not Scope.SERVICE:
-            return frozenset()
-        own = (file for file in self.files if file.activation.effect is Scope.SERVICE)
-        return frozenset(file.kind for file in own)
+    stops: bool
+    starts: bool
+    done: tuple[str, ...]
 
     @property
     def title(self) -> str:
@@ -59,15 +45,68 @@ class NodeReview:
         if self.state == "removed":
             return f"removed: {'stop the engine, ' if self.stops else ''}remove the files"
         before = f"called {self.was} until now: " if self.state == "renamed" else ""
-        return before + self._done
+        return before + (
+            ", ".join(self.done) or _TITLES.get(self.effect, "files only, nothing restarts")
+        )
 
-    @property
-    def _done(self) -> str:
-        engine = _ENGINE.get((self.stops, self.starts), "")
-        if self.effect is Scope.LINKS or self.is_unplugged:
-            links = _LINKS if self.effect is Scope.LINKS else _UNPLUGGED
-            return f"{links}, {engine}" if engine else links
-        if engine:
-            is_with_others = self.stops and self.starts and self.effect is not Scope.RESTART
-            return f"{engine}{', with the other ranks' if is_with_others else ''}"
-        return _SERVICES.get(self._services, _TITLES[self.effect])
+
+def node_reviews(
+    change: Change, end: Cluster, by_node: Mapping[str, Sequence[FileChange]]
+) -> Iterator[NodeReview]:
+    """What becomes of each node until the end of a plan, those that are removed last."""
+    switched = change.switched.values()
+    stopped = {name for engine in (*change.stopping, *switched) for name in engine.nodes}
+    started = {name for engine in change.active for name in engine.nodes}
+    for name, files in by_node.items():
+        old, new = (now.nodes.get(name, Node(name, "", "")) for now in (change.now, end))
+        stops, starts = name in stopped, name in started
+        links, services = [*_links(change, name, old, new)], [*_services(old.running, new.running)]
+        engine = [title] if (title := _ENGINE.get((stops, starts))) else []
+        known = {Scope.LINKS: links, Scope.RESTART: engine, Scope.SERVICE: services}
+        if stops and starts and not links and _is_as_before(change, name):
+            engine, known[Scope.RESTART] = [f"{title}, with the other ranks"], []
+        beside = max((file.activation.effect for file in files), default=Scope.NOTHING)
+        yield NodeReview(
+            name,
+            change.hosts.get(name, name),
+            _state(change, name, files),
+            next((scope for scope, words in known.items() if words), min(beside, Scope.RELOAD)),
+            tuple(files),
+            stops,
+            starts,
+            (*links, *engine, *services),
+        )
+
+
+def _state(change: Change, name: str, files: Sequence[FileChange]) -> State:
+    if name not in change.before.folders:
+        return "new"
+    if name not in change.after.folders:
+        return "removed"
+    if change.hosts.get(name, name) != name:
+        return "renamed"
+    return "changed" if files else "unchanged"
+
+
+def _links(change: Change, name: str, old: Node, new: Node) -> Iterator[str]:
+    """Why the links of a node drop."""
+    if not has_links(old, new.installed or NO_FOLDER):
+        yield "netplan apply (links drop)"
+    elif name in change.disturbed:
+        yield "another cable (links drop)"
+
+
+def _is_as_before(change: Change, name: str) -> bool:
+    """Whether the ranks on a node restart for the sake of those on others alone."""
+    before, after = (d.folders[name].programs for d in (change.before, change.after))
+    own = [e for e in change.starting if name in e.nodes]
+    return all(len(e.nodes) > 1 and after[e.unit].is_like(before.get(e.unit)) for e in own)
+
+
+def _services(old: Mapping[str, Program], new: Mapping[str, Program]) -> Iterator[str]:
+    """What is done about the services beside the engine, in the words of the steps."""
+    for unit, program in {**old, **new}.items():
+        if unit not in new and not program.is_engine:
+            yield program.activation.gone or program.activation.before or f"{unit} stops"
+        elif not program.is_engine and not program.is_like(old.get(unit)):
+            yield program.command(old.get(unit))
