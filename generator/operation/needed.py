@@ -92,11 +92,8 @@ class Change:
         )
 
     @cached_property
-    def exchanged(self) -> Mapping[frozenset[str], str]:
-        """The circles of nodes that get each other's addresses, each with the one to move first.
-
-        That is best one without a proxy.
-        """
+    def exchanged(self) -> list[str]:
+        """A node of each circle of nodes that get each other's addresses, best without a proxy."""
         fronts = {door.node for door in self.before.doors if door.units}
         holders = {folder.address: name for name, folder in self.before.folders.items()}
         next_of = {n: holders.get(f.address, "") for n, f in self.after.folders.items()}
@@ -107,7 +104,7 @@ class Change:
                 circle.append(following)
             if len(circle) > 1 and following == name:
                 circles[frozenset(circle)] = next((n for n in circle if n not in fronts), name)
-        return circles
+        return [*circles.values()]
 
     @cached_property
     def start_order(self) -> list[str]:
@@ -271,7 +268,7 @@ def _by_hand(change: Change) -> Iterator[Action]:
         if name not in change.before.folders:
             own = frozenset(need for need in folder.needs if change.comes_by_itself(need))
             yield do.prepare(name, folder, own)
-    for name in change.exchanged.values():
+    for name in change.exchanged:
         yield do.change_address(name, "a free one")
     for name, was in change.before.folders.items():
         if new := change.after.folders.get(name):

@@ -67,7 +67,7 @@ class _Course:
         self._active = {engine.place: engine for engine in change.active}
         self._awaits, self._switched = True, [*change.switched.values()]
         checked = (action.nodes for action in self.left if action.nodes)
-        self._linked = [change.disturbed, *change.exchanged, *map(set, checked)]
+        self._linked = [change.disturbed, *map(set, checked)]
         # Where people work while an engine is down.
         self._by_hand = change.disturbed | addresses
 
@@ -218,7 +218,7 @@ class _Course:
     def _holder(self, name: str) -> str | None:
         """The node that has the address which a node is about to get."""
         node, folder = self.now.nodes.get(name), self._change.after.folders[name]
-        if node is None or node.address == folder.address or name in self._change.exchanged.values():
+        if node is None or node.address == folder.address or name in self._change.exchanged:
             return None
         return next((n for n, o in self.now.nodes.items() if o.address == folder.address), None)
 
