@@ -57,11 +57,5 @@ def service_restart(unit: str, title: str) -> Activation:
     )
 
 
-def service_reload(unit: str, title: str) -> Activation:
-    """Have a unit read its files again, without a break."""
-    step, first = f"systemctl reload {unit}", f"systemctl start {unit}"
-    return Activation(f"reload {title}", Scope.SERVICE, step=step, first=first, unit=unit)
-
-
 KV_CACHE = service_restart("sparkgen-kv-cache", "what bounds the KV cache on disk")
 ROUTES = service_restart("sparkgen-routes", "forwarding")

@@ -370,23 +370,26 @@ def install(
     return Action((16,), title, node, needs, then, INSTALL_SECONDS, until)
 
 
-def run(node: str, program: Program, title: str, order: int, before: Condition) -> Action:
-    """Start or restart a service beside the engine, or run its script."""
+def run(
+    node: str, program: Program, title: str, order: int, before: Condition, groups: Collection[str]
+) -> Action:
+    """Start or restart a service beside the engine, or run its script; a reload has no break.
+
+    After that, a proxy drains only some of its own `groups`.
+    """
     needs = (must.is_ready(node, program), before)
-    until = _stops([node], [program.unit])
-    then = _then(until, _starts({node: program}))
-    return Action((18, order), title, node, needs, then, SERVICE_SECONDS, until)
+    starts = _starts({node: program})
+    if " reload " not in title:
+        until = _stops([node], [program.unit])
+        then = _then(until, starts)
+        return Action((18, order), title, node, needs, then, SERVICE_SECONDS, until)
 
-
-def reload(node: str, program: Program, title: str, order: int, groups: Collection[str]) -> Action:
-    """Have a proxy read its files again, which have these groups; what else is drained ends."""
-
-    def then(now: Cluster) -> Cluster:
+    def reloaded(now: Cluster) -> Cluster:
         left = {p: s for p, s in now.drained.items() if p[0] != node or p[1] in groups}
-        return _starts({node: program})(replace(now, drained=left))
+        return starts(replace(now, drained=left))
 
     needs = (must.is_ready(node, program), must.runs(node, program.unit))
-    return Action((18, order), title, node, needs, then, SERVICE_SECONDS)
+    return Action((18, order), title, node, needs, reloaded, SERVICE_SECONDS)
 
 
 def run_last(node: str, program: Program) -> Action:

@@ -58,7 +58,7 @@ def _names(
             f"requests for {name} to {url} are still answered, by {listed(engine.names, 'and')}: "
             f"{engine.ignores_names} does not check the name in chats and completions"
         )
-    for name in (n for n in outcome.lost if n not in outcome.stray):
+    for name in (n for n in outcome.lost if all(n != known for known, _ in answered)):
         groups = [g for g, engine in change.before.running.items() if name in engine.names]
         new = [change.continued.get(group) for group in groups]
         other = dict.fromkeys(n for e in new if e for n in e.names)

@@ -7,17 +7,9 @@ from itertools import product
 from generator.bundle.escaping import sh
 from generator.bundle.plan import activations
 from generator.operation import actions as do
+from generator.operation import conditions as must
 from generator.operation.actions import LATER, Action
-from generator.operation.conditions import (
-    Condition,
-    are_reached,
-    are_running,
-    has_bundle,
-    has_links,
-    is_down,
-    is_guarded,
-    lets_logins_in,
-)
+from generator.operation.conditions import Condition
 from generator.operation.meaning import same
 from generator.operation.reading import ELSEWHERE
 from generator.operation.state import (
@@ -178,7 +170,7 @@ class Change:
         before, after = self.before.folders, self.after.folders
         return any(
             not before[name].programs[engine.unit].is_like(after[name].programs[engine.unit])
-            or not has_links(self.now.nodes[name], after[name])
+            or not must.has_links(self.now.nodes[name], after[name])
             for name in engine.nodes
         )
 
@@ -277,7 +269,7 @@ def _by_hand(change: Change) -> Iterator[Action]:
             if new.address not in ("", was.address):
                 if "firewall" in new.programs:
                     yield do.let_in(name, new.address)
-                yield do.change_address(name, new.address, lets_logins_in(name, new.address))
+                yield do.change_address(name, new.address, must.lets_logins_in(name, new.address))
 
 
 def _brought(change: Change) -> Iterator[Action]:
@@ -308,13 +300,13 @@ def _left_alone(change: Change, name: str, need: Need) -> Iterator[Condition]:
     """
     if need.kind == "key":
         folders = change.after.folders.values()
-        yield are_reached([f for f in folders if need.place in {n.place for n in f.needs}])
+        yield must.are_reached([f for f in folders if need.place in {n.place for n in f.needs}])
     others = {node: f for node, f in change.before.folders.items() if node != name}
     is_late = change.after.folders[name].address in {f.address for f in others.values()}
     for node, folder in others.items() if need.kind == "kept" else ():
         units = [unit for unit, program in folder.programs.items() if need in program.needs]
-        yield from (is_down(node, unit) for unit in units if unit != PROXY)
-        yield from (has_bundle(node) for unit in units if unit == PROXY and not is_late)
+        yield from (must.is_down(node, unit) for unit in units if unit != PROXY)
+        yield from (must.has_bundle(node) for unit in units if unit == PROXY and not is_late)
 
 
 def _later(action: Action, order: int, *, is_late: bool) -> Action:
@@ -433,7 +425,7 @@ def _installations(change: Change) -> Iterator[Action]:
         node = change.now.nodes.get(name) or Node(name, folder.address, folder.user)
         if name in change.touched:
             renames = node.name != name
-            confirms, plugs = is_guarded(node, folder), change.plugged_at(name)
+            confirms, plugs = must.is_guarded(node, folder), change.plugged_at(name)
             yield do.install(name, folder, plugs, renames=renames, confirms=confirms)
 
 
@@ -451,12 +443,12 @@ def _services(change: Change) -> Iterator[Action]:
             if not program.is_engine and title and not program.is_like(old.get(unit)):
                 waits = unit == last and first in new and first in old
                 place = order.index(unit) if unit in order else len(order)
-                before = are_running({name: new[first]} if waits else {})
-                before = are_reached([*change.after.folders.values()]) if unit == LOGINS else before
-                action = do.run(name, program, title, place, before)
-                if program.is_reloaded(old.get(unit)):
-                    groups = [g for d in change.after.doors if d.node == name for g in d.groups]
-                    action = do.reload(name, program, title, place, groups)
+                before = must.are_running({name: new[first]} if waits else {})
+                before = (
+                    must.are_reached([*change.after.folders.values()]) if unit == LOGINS else before
+                )
+                groups = [g for d in change.after.doors if d.node == name for g in d.groups]
+                action = do.run(name, program, title, place, before, groups)
                 yield _later(action, 1, is_late=not _is_urgent(program))
         for unit, program in old.items():
             if unit not in new and program.activation.before:
@@ -470,7 +462,7 @@ def _checks(change: Change) -> Iterator[Action]:
     plugged = {name for cable, _ in change.plugs for name in cable.nodes}
     linked = {name: f for name, f in change.after.folders.items() if f.links}
     old, new = change.now.nodes, Node("", "", "")
-    due = (n for n, f in linked.items() if n in plugged or not has_links(old.get(n, new), f))
+    due = (n for n, f in linked.items() if n in plugged or not must.has_links(old.get(n, new), f))
     left = dict.fromkeys(due)
     for engine in sorted(change.after.engines, key=lambda engine: not engine.is_active):
         ranks = {name: linked[name] for name in engine.nodes if name in linked}

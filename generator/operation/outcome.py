@@ -48,11 +48,10 @@ class Outage:
 class Outcome:
     """A plan that was carried out: its steps, outages, and the names that nobody answers to after.
 
-    `renamed` are those of them that the same engine has another name for. `stopped` are the engines
-    that stop, each with its group when it runs again, None if it does not, `switched` those whose
-    turn ends, each with the one that runs instead. `spread` are the names that are answered at
-    several addresses, of which one does not answer for a while, and `stray` those in `lost` that an
-    engine which does not check them answers all the same.
+    `renamed` are those of them that the same engine has another name for, or answers unchecked.
+    `stopped` are the engines that stop, each with its group when it runs again, None if it does
+    not, `switched` those whose turn ends, each with the one that runs instead. `spread` are the
+    names that are answered at several addresses, of which one does not answer for a while.
     """
 
     steps: tuple[Step, ...]
@@ -62,7 +61,6 @@ class Outcome:
     stopped: Mapping[str, str | None]
     switched: Mapping[str, str]
     spread: tuple[str, ...] = ()
-    stray: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> int | None:
@@ -83,17 +81,17 @@ def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
     after = {name for door in change.after.doors for name in door.names}
     lost = tuple(name for name, found in first.items() if found and name not in after)
     known = {name: view.successors.get(name, name) for name in first}
+    kept = [(name, engine) for name, _, engine in stray(change)]
     names = {name: new for name, new in known.items() if new in after}
     stopped = [each.group for each in change.stopping if each.group not in change.switched]
     return Outcome(
         steps,
         tuple(dict.fromkeys(o for name, new in names.items() for o in _outages(name, new, steps))),
         lost,
-        {name: names[name] for name in lost if name in names},
+        {n: names[n] for n in lost if n in names} | {n: e.names[0] for n, e in kept if n in lost},
         {group: new.group if (new := change.continued.get(group)) else None for group in stopped},
         {group: engine.group for group, engine in change.switched.items()},
         tuple(name for name, found in first.items() if len({url for url, _ in found}) > 1),
-        tuple({name for name, *_ in stray(change)} & {*lost}),
     )
 
 

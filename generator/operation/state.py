@@ -60,18 +60,15 @@ class Program:
             return False
         return all(same(path, text, other.reads[path]) for path, text in self.reads.items())
 
-    def is_reloaded(self, was: "Program | None") -> bool:
-        """Whether it takes up all that differs while it runs as it was."""
-        return was is not None and all(
-            path in self.reloads or same(path, self.reads.get(path, ""), was.reads.get(path, ""))
-            for path in self.reads.keys() | was.reads.keys()
-        )
-
     def command(self, was: "Program | None") -> str:
         """What has it run in place of what runs under its unit; empty if nothing has to."""
-        if self.is_reloaded(was):
-            return f"systemctl reload {self.unit}"
-        return (was is None and self.activation.first) or self.activation.step
+        if was is None:
+            return self.activation.first or self.activation.step
+        texts = (
+            (p, self.reads.get(p, ""), was.reads.get(p, "")) for p in {**self.reads, **was.reads}
+        )
+        is_reloaded = all(p in self.reloads or same(p, one, other) for p, one, other in texts)
+        return f"systemctl reload {self.unit}" if is_reloaded else self.activation.step
 
     def mentions(self, word: str) -> bool:
         """Whether it has been started with an address."""

@@ -85,7 +85,7 @@ def _notices(found: Outcome) -> Iterator[str]:
     yield from _stopped(found)
     for group, other in found.switched.items():
         yield f"{other} runs in place of {group} once it is loaded"
-    if lost := [name for name in found.lost if name not in {*found.renamed, *found.stray}]:
+    if lost := [name for name in found.lost if name not in found.renamed]:
         yield f"nobody answers to {listed(lost, 'and')} any more"
     for new in dict.fromkeys(found.renamed.values()):
         names = [name for name, other in found.renamed.items() if other == new]

@@ -7,9 +7,9 @@ proxy, the engine listens only on its own node, or for the proxy's.
 from collections.abc import Iterator
 from typing import Self
 
-from generator.activation import NOTHING, service_reload, service_restart
+from generator.activation import NOTHING, service_restart
 from generator.origin import Origin
-from generator.records import record
+from generator.records import record, replace
 from generator.resources import rows
 from generator.services import WEB_UI
 from generator.services.gateway import Gateway, Upstream, routes
@@ -21,7 +21,7 @@ from generator.site.service import OpenService, Service, on_its_node
 from generator.sitefile.declaration import Access, DeclaredNode, Settings
 
 _RESTART = service_restart("sparkgen-proxy", "the proxy")
-_RELOAD = service_reload("sparkgen-proxy", "the proxy")
+_RELOAD = replace(_RESTART, text="reload the proxy", step="systemctl reload sparkgen-proxy")
 _HERE = on_its_node("proxy")
 
 
