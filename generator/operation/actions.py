@@ -112,7 +112,7 @@ def let_in(node: str, address: str) -> Action:
 def change_address(node: str, address: str, *more: Condition) -> Action:
     """Give a node another address on the management network, which sparkgen never configures."""
     title = f"change the management address to {address} by hand"
-    is_unused = must.are_free_of(lambda now: now.address, node)
+    is_unused = must.has_unused_address(node)
     needs = (must.is_on(node), is_unused, must.is_free(address, node), *more)
 
     def then(now: Cluster) -> Cluster:
@@ -310,7 +310,7 @@ def plug(cable: Cable, ends: Sequence[str], was: Cable | None, *, is_early: bool
 
     off = (must.is_off(node) for node in cable.nodes)
     out = [must.is_out(was, end) for end in was.ends if end not in cable.ends] if was else []
-    needs = (*(must.is_empty(end) for end in ends), *off, *out)
+    needs = (*(must.is_in(None, end) for end in ends), *off, *out)
     called = f" ({was} until now)" if was and not (was.label or was.number == cable.number) else ""
     title = f"plug {cable}{called} into {' and '.join(ends)}"
     return Action((0 if is_early else 13,), title, "", needs, then)
@@ -392,10 +392,9 @@ def run(
     return Action((18, order), title, node, needs, reloaded, SERVICE_SECONDS)
 
 
-def run_last(node: str, program: Program) -> Action:
+def run_last(node: str, program: Program, folder: Folder) -> Action:
     """Have a program of the machine know that its file is gone."""
-    unit = program.unit
-    needs, then = (must.is_on(node), must.has_no_files(node, unit)), _stops([node], [unit])
+    needs, then = (must.is_on(node), must.is_renewed(node, folder)), _stops([node], [program.unit])
     return Action((*LATER, 1, 0), program.activation.gone, node, needs, then, SERVICE_SECONDS)
 
 

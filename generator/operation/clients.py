@@ -1,6 +1,6 @@
 """What clients have to be told: addresses, keys and names that change."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from generator.diagnostics import listed
@@ -9,7 +9,7 @@ from generator.operation.firewall import lets_in
 from generator.operation.needed import Change
 from generator.operation.outcome import Outcome
 from generator.operation.reading import GATEWAY
-from generator.operation.state import CLIENT_KEY, Desired, Door, Engine
+from generator.operation.state import CLIENT_KEY, Desired, Door
 
 _LOOPBACK = ("http://127.", "https://127.")
 
@@ -17,8 +17,7 @@ _LOOPBACK = ("http://127.", "https://127.")
 def told(change: Change, outcome: Outcome) -> Iterator[str]:
     """One sentence for each thing that a client has to change."""
     before, after = change.before, change.after
-    answered = {(name, url): engine for name, url, engine in stray(change)}
-    yield from _addresses(before, after, answered)
+    yield from _addresses(change)
     yield from _moved(before, after)
     yield from _keys(before.doors, after.doors)
     known = {"", *(door.trusted for door in before.doors)}
@@ -46,19 +45,18 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
             called = f", which answered to {listed(names, 'and')}" if names else ""
             yield f"the alternative {group} is gone{called}"
     yield from _unguarded(before, after)
-    yield from _names(change, outcome, answered)
+    yield from _names(change, outcome)
 
 
-def _names(
-    change: Change, outcome: Outcome, answered: Mapping[tuple[str, str], Engine]
-) -> Iterator[str]:
+def _names(change: Change, outcome: Outcome) -> Iterator[str]:
     """The names that nobody answers to any more, or only since an engine does not check them."""
-    for (name, url), engine in answered.items():
+    answered = list(stray(change))
+    for name, url, engine in answered:
         yield (
             f"requests for {name} to {url} are still answered, by {listed(engine.names, 'and')}: "
             f"{engine.ignores_names} does not check the name in chats and completions"
         )
-    for name in (n for n in outcome.lost if all(n != known for known, _ in answered)):
+    for name in (n for n in outcome.lost if all(n != known for known, *_ in answered)):
         groups = [g for g, engine in change.before.running.items() if name in engine.names]
         new = [change.continued.get(group) for group in groups]
         other = dict.fromkeys(n for e in new if e for n in e.names)
@@ -81,10 +79,10 @@ _GUARDS = {
 }
 
 
-def _addresses(
-    before: Desired, after: Desired, answered: Collection[tuple[str, str]]
-) -> Iterator[str]:
+def _addresses(change: Change) -> Iterator[str]:
     """The addresses that nothing answers at any more, and the names that are answered elsewhere."""
+    before, after = change.before, change.after
+    answered = {(name, url) for name, url, _ in stray(change)}
     was, now = _answered(before), _answered(after)
     urls = {url for found in now.values() for url in found} | {*_open(after)}
     sent_on = {door.clear: door.url for door in after.doors}

@@ -92,9 +92,9 @@ def is_prepared(now: Cluster, mark: str) -> str:
 
 
 @condition
-def are_free_of(now: Cluster, address: Callable[[Node], str], name: str) -> str:
+def has_unused_address(now: Cluster, name: str) -> str:
     """No engine with a rank on a node was started with its present address."""
-    old = address(now.nodes[name])
+    old = now.nodes[name].address
     units = {program.unit for program in engines_on(now, name)}
     ran = (p for node in now.nodes.values() for p in node.running.values() if p.unit in units)
     is_used = bool(old) and any(program.mentions(old) for program in ran)
@@ -168,8 +168,8 @@ def is_replaceable(now: Cluster, name: str, folder: Folder) -> str:
 
 
 @condition
-def is_in(now: Cluster, cable: Cable, end: str) -> str:
-    """A port has this cable."""
+def is_in(now: Cluster, cable: Cable | None, end: str) -> str:
+    """A port has this cable, or none."""
     return "" if now.plugged.get(end) == cable else f"{cable} is not in {end}"
 
 
@@ -177,12 +177,6 @@ def is_in(now: Cluster, cable: Cable, end: str) -> str:
 def is_out(now: Cluster, cable: Cable, end: str) -> str:
     """A port no longer has this cable."""
     return f"{cable} is still in {end}" if now.plugged.get(end) == cable else ""
-
-
-@condition
-def is_empty(now: Cluster, end: str) -> str:
-    """A port has no cable."""
-    return f"{now.plugged[end]} is in {end}" if end in now.plugged else ""
 
 
 @condition
@@ -224,13 +218,6 @@ def is_ready(now: Cluster, name: str, program: Program) -> str:
     first = (known[unit] for unit in RELIED_ON if program.is_engine and unit in known)
     late = next((each.unit for each in first if not each.is_like(node.running.get(each.unit))), "")
     return f"{late} does not run on {name} yet" if late else ""
-
-
-@condition
-def has_no_files(now: Cluster, name: str, unit: str) -> str:
-    """The files of a program are not installed on a node."""
-    folder = now.nodes[name].installed or NO_FOLDER
-    return f"{name} still has the files of {unit}" if unit in folder.programs else ""
 
 
 @condition

@@ -454,7 +454,7 @@ def _services(change: Change) -> Iterator[Action]:
             if unit not in new and program.activation.before:
                 yield do.undo_script(name, program)
             elif unit not in new and program.activation.gone:
-                yield do.run_last(name, program)
+                yield do.run_last(name, program, change.after.folders[name])
 
 
 def _checks(change: Change) -> Iterator[Action]:

@@ -363,7 +363,8 @@ def _doors(
     fronted = False
     for node, own in files.items():
         units = tuple(u for u in (GATEWAY, PROXY) if f"{_UNITS}{u}.service" in own)
-        url = _first(known[node], "GATEWAY").partition(" ")[0] or _proxy(known[node])
+        gateway = _first(known[node], "GATEWAY").partition(" ")[0]
+        url = gateway or _proxy(known[node])
         if units and url:
             fronted = True
             names = dict.fromkeys(n for e in engines if e.is_active for n in e.names)
@@ -371,14 +372,9 @@ def _doors(
             script = own.get("opt/sparkgen/proxy.sh")
             drains = bool(script and "proxy.sh drain " in script.text)
             trusted = _first(known[node], "TLS_AUTHORITY") or _first(known[node], "TLS_CERTIFICATE")
-            listens = _found(_CLEAR, own, _PROXY_CONF)
-            clear = f"http://{listens}" if listens else ""
-            routes = own.get("opt/sparkgen/proxy/routes.json")
-            checks = GATEWAY in units or bool(routes and '"by_name": true' in routes.text)
-            yield Door(
-                *(url, node, units, groups, tuple(names), CLIENT_KEY),
-                *(drains, trusted, clear, checks),
-            )
+            clear = _found(_CLEAR, own, _PROXY_CONF, "http://")
+            key, checks = CLIENT_KEY, bool(gateway)
+            yield Door(url, node, units, groups, tuple(names), key, drains, trusted, clear, checks)
     for engine in () if fronted else engines:
         if engine.url:
             names = dict.fromkeys(engine.names if engine.is_active else ())
@@ -394,9 +390,9 @@ def _proxy(known: Facts) -> str:
     return f"http://{address}:{ports['proxy']}" if "proxy" in ports and address else ""
 
 
-def _found(pattern: re.Pattern[str], files: Files, path: str) -> str:
+def _found(pattern: re.Pattern[str], files: Files, path: str, before: str = "") -> str:
     found = pattern.search(files[path].text) if path in files else None
-    return found[1] if found else ""
+    return before + found[1] if found else ""
 
 
 def _first(known: Facts, name: str) -> str:
