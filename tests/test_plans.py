@@ -506,7 +506,7 @@ def shown(name: str, found: Review, times: Mapping[str, int]) -> Iterator[str]:
         yield f"{found.upgrade}.\n"
         yield from (f"- {e.version}: {e.text[:60]}... {e.files}" for e in found.upgrade.entries[:2])
         yield ""
-    for number, step in enumerate(found.order, 1):
+    for number, step in enumerate(found.outcome.steps, 1):
         down = f" (down: {', '.join(step.down)})" if step.down else ""
         yield f"{number}. {step}{down}"
     yield ""

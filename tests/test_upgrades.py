@@ -51,11 +51,13 @@ def test_an_upgrade_asks_for_nothing_that_is_there(upgrade: tuple[Change, Review
     change, found = upgrade
     moments = plan(change)
     assert not list(faults(Plan(change, moments, outcome(change, moments))))
-    for step in found.order:
+    for step in found.outcome.steps:
         assert any(re.fullmatch(known, step.text) for known in (*USUAL, *NEW_THEN)), step.text
     assert found.outcome.lost == ()
-    stopped = any(step.text.startswith(("stop the engine", "scancel")) for step in found.order)
-    assert stopped is bool(found.outcome.outages) or "systemctl restart" in str(found.order)
+    stopped = any(
+        step.text.startswith(("stop the engine", "scancel")) for step in found.outcome.steps
+    )
+    assert stopped is bool(found.outcome.outages) or "systemctl restart" in str(found.outcome.steps)
 
 
 def test_an_upgrade_names_the_cause_of_each_file(upgrade: tuple[Change, Review]) -> None:
@@ -91,5 +93,7 @@ def test_an_upgrade_of_an_unknown_site() -> None:
     site = valid(text).site
     tree = render(site, "")
     found = review(site, tree, Before("out", "lab-mesh", bundle_of(files, tree)))
-    assert not [step for step in found.order if "by hand" in step.text or "login" in step.text]
+    assert not [
+        step for step in found.outcome.steps if "by hand" in step.text or "login" in step.text
+    ]
     assert found.outcome.outages

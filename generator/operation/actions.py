@@ -8,23 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from generator.operation import conditions as must
+from generator.operation import state
 from generator.operation.conditions import NO_FOLDER, Condition
-from generator.operation.state import (
-    PROXY,
-    Cable,
-    Cluster,
-    Desired,
-    Door,
-    Engine,
-    Folder,
-    Need,
-    Node,
-    Place,
-    Program,
-)
 from generator.records import record, replace
 
-Effect = Callable[[Cluster], Cluster]
+Effect = Callable[[state.Cluster], state.Cluster]
 
 # The limits of what install.sh runs, of starting or stopping a service, of wait-fabric.sh as it is
 # called here, and of how long proxy.sh waits for the requests that an engine has; it gets no others
@@ -56,23 +44,23 @@ class Action:
     then: Effect
     seconds: int | None = None
     until: Effect | None = None
-    is_needless: Callable[[Cluster], bool] | None = None
+    is_needless: Callable[[state.Cluster], bool] | None = None
     nodes: tuple[str, ...] = ()
-    engine: Place = ()
+    engine: state.Place = ()
 
-    def unmet(self, now: Cluster) -> str:
+    def unmet(self, now: state.Cluster) -> str:
         """The first condition that does not hold, in words."""
         return next(filter(None, (condition(now) for condition in self.needs)), "")
 
-    def has_nothing_to_do(self, now: Cluster) -> bool:
+    def has_nothing_to_do(self, now: state.Cluster) -> bool:
         """Whether the cluster is already as this would make it."""
         return bool(self.is_needless and self.is_needless(now))
 
-    def during(self, now: Cluster) -> Cluster:
+    def during(self, now: state.Cluster) -> state.Cluster:
         """The cluster while it is done."""
         return self.until(now) if self.until else now
 
-    def done(self, now: Cluster) -> Cluster:
+    def done(self, now: state.Cluster) -> state.Cluster:
         """The cluster once it is done, which may take so long that an engine is drained no more."""
         after = self.then(now)
         if not after.drained:
@@ -82,11 +70,11 @@ class Action:
         return replace(after, drained=left)
 
 
-def prepare(node: str, folder: Folder, has: frozenset[Need]) -> Action:
+def prepare(node: str, folder: state.Folder, has: frozenset[state.Need]) -> Action:
     """Put a new node into service, as far as no bundle does that."""
-    fresh = Node(node, folder.address, folder.user, has=has)
+    fresh = state.Node(node, folder.address, folder.user, has=has)
 
-    def then(now: Cluster) -> Cluster:
+    def then(now: state.Cluster) -> state.Cluster:
         is_plugged = any(end.startswith(f"{node}:") for end in now.plugged)
         known = replace(fresh, is_checked=not is_plugged, is_measured=not is_plugged)
         return replace(now, nodes={**now.nodes, node: known})
@@ -115,7 +103,7 @@ def change_address(node: str, address: str, *more: Condition) -> Action:
     is_unused = must.has_unused_address(node)
     needs = (must.is_on(node), is_unused, must.is_free(address, node), *more)
 
-    def then(now: Cluster) -> Cluster:
+    def then(now: state.Cluster) -> state.Cluster:
         old = f"://{now.nodes[node].address}:"
         serving = {
             place: replace(engine, url=engine.url.replace(old, f"://{address}:"))
@@ -130,14 +118,16 @@ def change_address(node: str, address: str, *more: Condition) -> Action:
 _PHASES = {"image": 3, "built image": 3, "squashfs": 3, "secret": 17, "key": 17, "kept": 17}
 
 
-def bring(node: str, needs: Sequence[Need], title: str, before: Iterable[Condition]) -> Action:
+def bring(
+    node: str, needs: Sequence[state.Need], title: str, before: Iterable[Condition]
+) -> Action:
     """Bring what programs need and no bundle contains, all of one kind; `before` must hold too."""
     kind = needs[0].kind
     wanted = [must.is_on(node), *before]
     if kind in ("secret", "key", "kept"):
         wanted.append(must.has_folder(node, needs[0]))
     elif kind == "squashfs":
-        wanted.append(must.has(node, Need("image", needs[0].source)))
+        wanted.append(must.has(node, state.Need("image", needs[0].source)))
     elif kind in ("environment", "file"):
         wanted += (must.is_unused(node, need) for need in needs)
     return Action(
@@ -149,7 +139,7 @@ def bring(node: str, needs: Sequence[Need], title: str, before: Iterable[Conditi
     )
 
 
-def take_away(node: str, folder: Folder, secrets: Sequence[Need]) -> Action:
+def take_away(node: str, folder: state.Folder, secrets: Sequence[state.Need]) -> Action:
     """Take secrets out of a node's file that nothing there reads any more."""
     title = f"take {', '.join(need.name for need in secrets)} out of /etc/sparkgen/secrets.env"
     return Action(
@@ -161,7 +151,7 @@ def take_away(node: str, folder: Folder, secrets: Sequence[Need]) -> Action:
     )
 
 
-def copy(node: str, folder: Folder, option: str, among: str) -> Action:
+def copy(node: str, folder: state.Folder, option: str, among: str) -> Action:
     """Copy a folder; other nodes are named if one of them would refuse the same command."""
     title = f"copy the folder (operator/deploy.sh {option}--run{among})"
     needs = (must.is_on(node), must.accepts(node, folder, bool(option)))
@@ -173,10 +163,10 @@ def set_up_switch(title: str) -> Action:
     return Action((7,), title, "", (), lambda now: _marked(now, title))
 
 
-Doors = Sequence[tuple[Desired, Door]]
+Doors = Sequence[tuple[state.Desired, state.Door]]
 
 
-def drain(node: str, group: str, engine: Engine, doors: Doors) -> Action:
+def drain(node: str, group: str, engine: state.Engine, doors: Doors) -> Action:
     """Have the proxy on a node, which calls its group so, send an engine no more requests."""
     called = f", as {engine.group} is called there by then" if group != engine.group else ""
     proxy = node, group
@@ -184,7 +174,7 @@ def drain(node: str, group: str, engine: Engine, doors: Doors) -> Action:
         DRAIN,
         f"/opt/sparkgen/proxy.sh drain {group}{called}",
         node,
-        (must.runs(node, PROXY),),
+        (must.runs(node, state.PROXY),),
         lambda now: replace(now, drained={**now.drained, proxy: DRAINED_SECONDS}),
         DRAIN_SECONDS,
         is_needless=lambda now: (
@@ -198,7 +188,7 @@ def drain(node: str, group: str, engine: Engine, doors: Doors) -> Action:
 _STOPPED = "{} has stopped"
 
 
-def undrain(node: str, group: str, engine: Engine, was: Engine) -> Action:
+def undrain(node: str, group: str, engine: state.Engine, was: state.Engine) -> Action:
     """Have the proxy send a group requests again, once another engine serves in place of `was`."""
     proxy = node, group
     stopped = must.is_prepared(_STOPPED.format(was.place))
@@ -206,7 +196,7 @@ def undrain(node: str, group: str, engine: Engine, was: Engine) -> Action:
         (23,),
         f"/opt/sparkgen/proxy.sh undrain {group}",
         node,
-        (must.runs(node, PROXY), must.serves(engine), stopped),
+        (must.runs(node, state.PROXY), must.serves(engine), stopped),
         lambda now: replace(now, drained={p: s for p, s in now.drained.items() if p != proxy}),
         0,
         is_needless=lambda now: proxy not in now.drained,
@@ -214,7 +204,7 @@ def undrain(node: str, group: str, engine: Engine, was: Engine) -> Action:
     )
 
 
-def stop(node: str, engine: Engine, doors: Doors = (), *, again: bool = False) -> Action:
+def stop(node: str, engine: state.Engine, doors: Doors = (), *, again: bool = False) -> Action:
     """Stop one rank of an engine, or its job in Slurm; `again` if the boot has started it.
 
     The proxy of `doors` drains it first if others take its requests.
@@ -247,16 +237,10 @@ def stop(node: str, engine: Engine, doors: Doors = (), *, again: bool = False) -
     )
 
 
-def undo_script(node: str, program: Program) -> Action:
-    """Undo what a script has done, before an installation that removes it."""
-    title, then = program.activation.before, _stops([node], [program.unit])
-    return Action((9,), title, node, (must.is_on(node),), then, SERVICE_SECONDS)
-
-
 def uninstall(node: str) -> Action:
     """Take a bundle off a node."""
 
-    def then(now: Cluster) -> Cluster:
+    def then(now: state.Cluster) -> state.Cluster:
         off = _stops([node], now.nodes[node].running)(now)
         return _with(off, node, installed=None, links="", is_checked=True, is_measured=True)
 
@@ -267,7 +251,7 @@ def uninstall(node: str) -> Action:
 def shut_down(node: str) -> Action:
     """Shut a node down, so that its network card finds other cables at the boot."""
 
-    def then(now: Cluster) -> Cluster:
+    def then(now: state.Cluster) -> state.Cluster:
         ran = now.nodes[node].running
         return _with(_stops([node], [u for u, p in ran.items() if p.boots])(now), node, is_on=False)
 
@@ -276,14 +260,17 @@ def shut_down(node: str) -> Action:
 
 
 def unplug(
-    cable: Cable, ends: Sequence[str], off: Collection[str], folders: Mapping[str, Folder] | None
+    cable: state.Cable,
+    ends: Sequence[str],
+    off: Collection[str],
+    folders: Mapping[str, state.Folder] | None,
 ) -> Action:
     """Take a cable out by its old number, while nothing runs or new folders do without it.
 
     Nodes that get other cables are `off` meanwhile.
     """
 
-    def then(now: Cluster) -> Cluster:
+    def then(now: state.Cluster) -> state.Cluster:
         return replace(now, plugged={e: c for e, c in now.plugged.items() if e not in ends})
 
     quiet = [
@@ -295,13 +282,15 @@ def unplug(
     return Action((12,), f"unplug {cable} from {' and '.join(ends)}", "", needs, then)
 
 
-def plug(cable: Cable, ends: Sequence[str], was: Cable | None, *, is_early: bool) -> Action:
+def plug(
+    cable: state.Cable, ends: Sequence[str], was: state.Cable | None, *, is_early: bool
+) -> Action:
     """Put a cable into these ports; early if nothing that runs is at either end.
 
     If it was elsewhere, it is taken out of there first. Without a label, it is called what it was.
     """
 
-    def then(now: Cluster) -> Cluster:
+    def then(now: state.Cluster) -> state.Cluster:
         now = replace(now, plugged={**now.plugged, **dict.fromkeys(cable.ends, cable)})
         for node in cable.nodes:
             if node in now.nodes:
@@ -316,10 +305,10 @@ def plug(cable: Cable, ends: Sequence[str], was: Cable | None, *, is_early: bool
     return Action((0 if is_early else 13,), title, "", needs, then)
 
 
-def start_node(node: str, cables: Sequence[tuple[Cable, str]]) -> Action:
+def start_node(node: str, cables: Sequence[tuple[state.Cable, str]]) -> Action:
     """Start a node again, with its cables in, which starts what is enabled in its bundle."""
 
-    def then(now: Cluster) -> Cluster:
+    def then(now: state.Cluster) -> state.Cluster:
         folder = now.nodes[node].installed or NO_FOLDER
         started = {unit: program for unit, program in folder.programs.items() if program.boots}
         return _with(now, node, is_on=True, running={**now.nodes[node].running, **started})
@@ -331,8 +320,8 @@ def start_node(node: str, cables: Sequence[tuple[Cable, str]]) -> Action:
 
 def install(
     node: str,
-    folder: Folder,
-    plugs: Sequence[tuple[Cable, str]],
+    folder: state.Folder,
+    plugs: Sequence[tuple[state.Cable, str]],
     *,
     renames: bool,
     confirms: bool,
@@ -342,12 +331,12 @@ def install(
     What changes at the node is plugged first, since the boot for that starts its services.
     """
 
-    def until(now: Cluster) -> Cluster:
+    def until(now: state.Cluster) -> state.Cluster:
         ran = now.nodes[node].running
         gone = [u for u, p in ran.items() if u not in folder.programs and not p.activation.gone]
         return _stops([node], gone)(now)
 
-    def then(now: Cluster) -> Cluster:
+    def then(now: state.Cluster) -> state.Cluster:
         was = now.nodes[node]
         return _with(
             until(now),
@@ -371,7 +360,12 @@ def install(
 
 
 def run(
-    node: str, program: Program, title: str, order: int, before: Condition, groups: Collection[str]
+    node: str,
+    program: state.Program,
+    title: str,
+    order: int,
+    before: Condition,
+    groups: Collection[str],
 ) -> Action:
     """Start or restart a service beside the engine, or run its script; a reload has no break.
 
@@ -384,7 +378,7 @@ def run(
         then = _then(until, starts)
         return Action((18, order), title, node, needs, then, SERVICE_SECONDS, until)
 
-    def reloaded(now: Cluster) -> Cluster:
+    def reloaded(now: state.Cluster) -> state.Cluster:
         left = {p: s for p, s in now.drained.items() if p[0] != node or p[1] in groups}
         return starts(replace(now, drained=left))
 
@@ -392,24 +386,27 @@ def run(
     return Action((18, order), title, node, needs, reloaded, SERVICE_SECONDS)
 
 
-def run_last(node: str, program: Program, folder: Folder) -> Action:
-    """Have a program of the machine know that its file is gone."""
-    needs, then = (must.is_on(node), must.is_renewed(node, folder)), _stops([node], [program.unit])
-    return Action((*LATER, 1, 0), program.activation.gone, node, needs, then, SERVICE_SECONDS)
+def undo(node: str, program: state.Program, folder: state.Folder) -> Action:
+    """Undo what a script did before its removal, or have a program see that its file is gone."""
+    needs, then = [must.is_on(node)], _stops([node], [program.unit])
+    if title := program.activation.before:
+        return Action((9,), title, node, (*needs,), then, SERVICE_SECONDS)
+    needs.append(must.is_renewed(node, folder))
+    return Action((*LATER, 1, 0), program.activation.gone, node, (*needs,), then, SERVICE_SECONDS)
 
 
 def check_fabric(
     group: str,
     nodes: Sequence[str],
-    peers: Mapping[str, Folder],
-    cables: Sequence[tuple[Cable, str]],
+    peers: Mapping[str, state.Folder],
+    cables: Sequence[tuple[state.Cable, str]],
     setups: Sequence[str],
 ) -> Action:
     """Try each half of each cable from these nodes to their peers, once all else is done."""
     plugged = (must.is_in(cable, end) for cable, end in cables)
     checked = [must.is_checked(name, is_measured=False) for name in nodes]
 
-    def then(now: Cluster) -> Cluster:
+    def then(now: state.Cluster) -> state.Cluster:
         tried = {name: replace(now.nodes[name], is_checked=True) for name in nodes}
         return replace(now, nodes={**now.nodes, **tried})
 
@@ -440,10 +437,10 @@ def measure(node: str) -> Action:
 
 def start(
     node: str,
-    engine: Engine,
-    programs: Mapping[str, Program],
-    gone: Sequence[tuple[Cable, str]],
-    plugs: Sequence[tuple[Cable, str]],
+    engine: state.Engine,
+    programs: Mapping[str, state.Program],
+    gone: Sequence[tuple[state.Cable, str]],
+    plugs: Sequence[tuple[state.Cable, str]],
 ) -> Action:
     """Start one rank of an engine, workers before the head, once all its cables are in place.
 
@@ -476,7 +473,7 @@ def start(
     )
 
 
-def wait_for(engine: Engine, programs: Mapping[str, Program]) -> Action:
+def wait_for(engine: state.Engine, programs: Mapping[str, state.Program]) -> Action:
     """Wait until an engine serves."""
     return Action(
         WAIT,
@@ -490,13 +487,13 @@ def wait_for(engine: Engine, programs: Mapping[str, Program]) -> Action:
     )
 
 
-def switch(engine: Engine, programs: Mapping[str, Program]) -> Action:
+def switch(engine: state.Engine, programs: Mapping[str, state.Program]) -> Action:
     """Run an engine in place of another one, with the operator's script, which waits for it."""
 
-    def until(now: Cluster) -> Cluster:
+    def until(now: state.Cluster) -> state.Cluster:
         return _stops(programs, engine.rivals)(now)
 
-    def then(now: Cluster) -> Cluster:
+    def then(now: state.Cluster) -> state.Cluster:
         return _serves(engine)(_starts(programs)(until(now)))
 
     ready = (must.is_ready(node, program) for node, program in programs.items())
@@ -514,11 +511,11 @@ def load(path: str, text: str, program: str) -> Action:
     )
 
 
-def _of(engine: Engine) -> str:
+def _of(engine: state.Engine) -> str:
     return f" of {engine.group}" if engine.group else ""
 
 
-def _with(now: Cluster, key: str, **changes: Any) -> Cluster:
+def _with(now: state.Cluster, key: str, **changes: Any) -> state.Cluster:
     return replace(now, nodes={**now.nodes, key: replace(now.nodes[key], **changes)})
 
 
@@ -526,14 +523,14 @@ def _changes(key: str, **changes: Any) -> Effect:
     return lambda now: _with(now, key, **changes)
 
 
-def _marked(now: Cluster, mark: str) -> Cluster:
+def _marked(now: state.Cluster, mark: str) -> state.Cluster:
     return replace(now, prepared=now.prepared | {mark})
 
 
-def _starts(programs: Mapping[str, Program]) -> Effect:
+def _starts(programs: Mapping[str, state.Program]) -> Effect:
     """These programs run on their nodes."""
 
-    def then(now: Cluster) -> Cluster:
+    def then(now: state.Cluster) -> state.Cluster:
         for name, program in programs.items():
             now = _with(now, name, running={**now.nodes[name].running, program.unit: program})
         return now
@@ -541,7 +538,7 @@ def _starts(programs: Mapping[str, Program]) -> Effect:
     return then
 
 
-def _serves(engine: Engine) -> Effect:
+def _serves(engine: state.Engine) -> Effect:
     return lambda now: replace(now, serving={**now.serving, engine.place: engine})
 
 
@@ -551,14 +548,14 @@ def _stops(names: Collection[str], units: Collection[str]) -> Effect:
     Which engines are drained is in the folder of the proxy's unit below /run, which ends with it.
     """
 
-    def then(now: Cluster) -> Cluster:
+    def then(now: state.Cluster) -> state.Cluster:
         for name in names:
             running = {u: p for u, p in now.nodes[name].running.items() if u not in units}
             lost = {g for g, e in now.serving.items() if e.unit in units and name in e.nodes}
             if lost:
                 now = replace(now, serving={g: now.serving[g] for g in now.serving.keys() - lost})
             now = _with(now, name, running=running)
-        if PROXY not in units:
+        if state.PROXY not in units:
             return now
         return replace(now, drained={p: s for p, s in now.drained.items() if p[0] not in names})
 

@@ -3,31 +3,20 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Concatenate, ParamSpec
 
+from generator.operation import state
 from generator.operation.firewall import lets_in
 from generator.operation.meaning import same
-from generator.operation.state import (
-    RELIED_ON,
-    Cable,
-    Cluster,
-    Desired,
-    Door,
-    Engine,
-    Folder,
-    Need,
-    Node,
-    Program,
-)
 
 # What does not hold yet, in words; empty if the condition is met.
-Condition = Callable[[Cluster], str]
+Condition = Callable[[state.Cluster], str]
 
 _P = ParamSpec("_P")
 
-NO_FOLDER = Folder("", "")
+NO_FOLDER = state.Folder("", "")
 _NETPLAN = "etc/netplan/40-cx7.yaml"
 
 
-def condition(check: Callable[Concatenate[Cluster, _P], str]) -> Callable[_P, Condition]:
+def condition(check: Callable[Concatenate[state.Cluster, _P], str]) -> Callable[_P, Condition]:
     """A check of a cluster as a condition about what it is given besides."""
 
     def about(*given: _P.args, **named: _P.kwargs) -> Condition:
@@ -37,7 +26,7 @@ def condition(check: Callable[Concatenate[Cluster, _P], str]) -> Callable[_P, Co
 
 
 @condition
-def is_on(now: Cluster, name: str) -> str:
+def is_on(now: state.Cluster, name: str) -> str:
     """A node can be reached, and nothing is about to be taken back there."""
     node = now.nodes.get(name)
     if node is None:
@@ -48,7 +37,7 @@ def is_on(now: Cluster, name: str) -> str:
 
 
 @condition
-def accepts(now: Cluster, name: str, folder: Folder, renames: bool) -> str:
+def accepts(now: state.Cluster, name: str, folder: state.Folder, renames: bool) -> str:
     """A node is reached as its folder says, and has the name in it or may take it."""
     node = now.nodes[name]
     if folder.user not in ("", node.user):
@@ -60,39 +49,39 @@ def accepts(now: Cluster, name: str, folder: Folder, renames: bool) -> str:
 
 
 @condition
-def are_reached(now: Cluster, folders: Collection[Folder]) -> str:
+def are_reached(now: state.Cluster, folders: Collection[state.Folder]) -> str:
     """These nodes are on, and reached at the address and by the login in their folders."""
     said = (is_on(f.node)(now) or accepts(f.node, f, renames=True)(now) for f in folders)
     return next(filter(None, said), "")
 
 
 @condition
-def is_idle(now: Cluster, name: str) -> str:
+def is_idle(now: state.Cluster, name: str) -> str:
     """No engine runs on a node, if it exists."""
     return next((f"{program.unit} runs on {name}" for program in engines_on(now, name)), "")
 
 
 @condition
-def is_renewed(now: Cluster, name: str, folder: Folder | None) -> str:
+def is_renewed(now: state.Cluster, name: str, folder: state.Folder | None) -> str:
     """A node has its new folder, or none if it has left the cluster."""
     node = now.nodes.get(name)
     return f"{name} has the previous folder" if node and node.installed != folder else ""
 
 
 @condition
-def is_down(now: Cluster, name: str, unit: str) -> str:
+def is_down(now: state.Cluster, name: str, unit: str) -> str:
     """A unit does not run on a node."""
     return f"{unit} runs on {name}" if unit in now.nodes[name].running else ""
 
 
 @condition
-def is_prepared(now: Cluster, mark: str) -> str:
+def is_prepared(now: state.Cluster, mark: str) -> str:
     """Something was done elsewhere, such as on a switch."""
     return "" if mark in now.prepared else f"this has not been done: {mark}"
 
 
 @condition
-def has_unused_address(now: Cluster, name: str) -> str:
+def has_unused_address(now: state.Cluster, name: str) -> str:
     """No engine with a rank on a node was started with its present address."""
     old = now.nodes[name].address
     units = {program.unit for program in engines_on(now, name)}
@@ -102,7 +91,7 @@ def has_unused_address(now: Cluster, name: str) -> str:
 
 
 @condition
-def is_free(now: Cluster, address: str, name: str) -> str:
+def is_free(now: state.Cluster, address: str, name: str) -> str:
     """No other node with a bundle is reached at an address."""
     others = (n for n, node in now.nodes.items() if node.address == address and node.installed)
     holder = next((each for each in others if address and each != name), "")
@@ -110,13 +99,13 @@ def is_free(now: Cluster, address: str, name: str) -> str:
 
 
 @condition
-def has(now: Cluster, name: str, need: Need) -> str:
+def has(now: state.Cluster, name: str, need: state.Need) -> str:
     """Something was brought to a node."""
     return "" if need in now.nodes[name].has else f"{name} lacks {need.kind} {need.name}"
 
 
 @condition
-def has_bundle(now: Cluster, name: str) -> str:
+def has_bundle(now: state.Cluster, name: str) -> str:
     """What a node keeps for its services has not been given up."""
     return "" if now.nodes[name].installed else f"the bundle is off {name}"
 
@@ -125,7 +114,7 @@ LETS_IN = "logins on {}"
 
 
 @condition
-def lets_logins_in(now: Cluster, name: str, address: str) -> str:
+def lets_logins_in(now: state.Cluster, name: str, address: str) -> str:
     """A node's firewall leaves SSH open to the network of an address, or was told to."""
     if lets_in(now.nodes[name].running, "22", address) or LETS_IN.format(name) in now.prepared:
         return ""
@@ -133,7 +122,7 @@ def lets_logins_in(now: Cluster, name: str, address: str) -> str:
 
 
 @condition
-def is_unused(now: Cluster, name: str, need: Need) -> str:
+def is_unused(now: state.Cluster, name: str, need: state.Need) -> str:
     """Nothing runs on a node with other content at the same place."""
     for program in now.nodes[name].running.values():
         if any((n.kind, n.name) == (need.kind, need.name) for n in program.needs - {need}):
@@ -142,7 +131,7 @@ def is_unused(now: Cluster, name: str, need: Need) -> str:
 
 
 @condition
-def has_folder(now: Cluster, name: str, need: Need) -> str:
+def has_folder(now: state.Cluster, name: str, need: state.Need) -> str:
     """A node has the file or folder that something is put into, and a copy of what makes it."""
     folder, copied = now.nodes[name].installed, now.nodes[name].copied
     if need.kind == "secret" and not (folder and folder.has_secrets):
@@ -152,7 +141,7 @@ def has_folder(now: Cluster, name: str, need: Need) -> str:
 
 
 @condition
-def is_replaceable(now: Cluster, name: str, folder: Folder) -> str:
+def is_replaceable(now: state.Cluster, name: str, folder: state.Folder) -> str:
     """A node has a copy of a folder, and runs no engine with other settings or over its links."""
     node = now.nodes[name]
     if node.copied != folder:
@@ -168,25 +157,25 @@ def is_replaceable(now: Cluster, name: str, folder: Folder) -> str:
 
 
 @condition
-def is_in(now: Cluster, cable: Cable | None, end: str) -> str:
+def is_in(now: state.Cluster, cable: state.Cable | None, end: str) -> str:
     """A port has this cable, or none."""
     return "" if now.plugged.get(end) == cable else f"{cable} is not in {end}"
 
 
 @condition
-def is_out(now: Cluster, cable: Cable, end: str) -> str:
+def is_out(now: state.Cluster, cable: state.Cable, end: str) -> str:
     """A port no longer has this cable."""
     return f"{cable} is still in {end}" if now.plugged.get(end) == cable else ""
 
 
 @condition
-def is_off(now: Cluster, name: str) -> str:
+def is_off(now: state.Cluster, name: str) -> str:
     """A node is off, or was never on: network cards are found at the boot."""
     return f"{name} is on" if name in now.nodes and now.nodes[name].is_on else ""
 
 
 @condition
-def are_linked(now: Cluster, folders: Mapping[str, Folder]) -> str:
+def are_linked(now: state.Cluster, folders: Mapping[str, state.Folder]) -> str:
     """These nodes are on, and their links are as their folders say."""
     for name, folder in folders.items():
         if said := is_on(name)(now):
@@ -197,7 +186,7 @@ def are_linked(now: Cluster, folders: Mapping[str, Folder]) -> str:
 
 
 @condition
-def is_checked(now: Cluster, name: str, is_measured: bool = True) -> str:
+def is_checked(now: state.Cluster, name: str, is_measured: bool = True) -> str:
     """The links of a node have been tried since they changed, and measured if it was plugged."""
     node = now.nodes.get(name)
     known = node and node.is_checked and (node.is_measured or not is_measured)
@@ -205,7 +194,7 @@ def is_checked(now: Cluster, name: str, is_measured: bool = True) -> str:
 
 
 @condition
-def is_ready(now: Cluster, name: str, program: Program) -> str:
+def is_ready(now: state.Cluster, name: str, program: state.Program) -> str:
     """A program's files are installed on a node, and what it needs is there, or runs there."""
     if said := is_on(name)(now):
         return said
@@ -215,13 +204,13 @@ def is_ready(now: Cluster, name: str, program: Program) -> str:
         return f"the files of {program.unit} are not installed on {name}"
     if lacking := sorted(f"{need.kind} {need.name}" for need in program.needs - node.has):
         return f"{name} lacks {lacking[0]}"
-    first = (known[unit] for unit in RELIED_ON if program.is_engine and unit in known)
+    first = (known[unit] for unit in state.RELIED_ON if program.is_engine and unit in known)
     late = next((each.unit for each in first if not each.is_like(node.running.get(each.unit))), "")
     return f"{late} does not run on {name} yet" if late else ""
 
 
 @condition
-def has_room(now: Cluster, name: str, engine: Engine) -> str:
+def has_room(now: state.Cluster, name: str, engine: state.Engine) -> str:
     """Nothing that is to stop, or takes turns with an engine, runs on its node."""
     folder = now.nodes[name].installed if name in now.nodes else None
     new = (folder or NO_FOLDER).programs
@@ -234,7 +223,7 @@ def has_room(now: Cluster, name: str, engine: Engine) -> str:
 
 
 @condition
-def are_running(now: Cluster, programs: Mapping[str, Program]) -> str:
+def are_running(now: state.Cluster, programs: Mapping[str, state.Program]) -> str:
     """These nodes run these programs, as the new bundle has them."""
     for name, program in programs.items():
         node = now.nodes.get(name)
@@ -244,26 +233,28 @@ def are_running(now: Cluster, programs: Mapping[str, Program]) -> str:
 
 
 @condition
-def serves(now: Cluster, engine: Engine) -> str:
+def serves(now: state.Cluster, engine: state.Engine) -> str:
     """An engine answers, unless it waits for its turn."""
     is_right = engine.place in now.serving or not engine.is_active
     return "" if is_right else f"{engine.group} does not serve"
 
 
 @condition
-def runs(now: Cluster, name: str, unit: str) -> str:
+def runs(now: state.Cluster, name: str, unit: str) -> str:
     """A unit runs on a node."""
     return is_on(name)(now) or ("" if is_down(name, unit)(now) else f"{name} does not run {unit}")
 
 
 @condition
-def gets_nothing(now: Cluster, engine: Engine, doors: Iterable[tuple[Desired, Door]]) -> str:
+def gets_nothing(
+    now: state.Cluster, engine: state.Engine, doors: Iterable[tuple[state.Desired, state.Door]]
+) -> str:
     """An engine gets no requests, or no other one could answer them."""
     return f"{engine.group} is not drained" if any(spared(now, engine, doors)) else ""
 
 
 def spared(
-    now: Cluster, engine: Engine, doors: Iterable[tuple[Desired, Door]]
+    now: state.Cluster, engine: state.Engine, doors: Iterable[tuple[state.Desired, state.Door]]
 ) -> Iterator[tuple[str, str]]:
     """The proxies that send requests to an engine which others would answer.
 
@@ -280,7 +271,9 @@ def spared(
                 yield door.node, known.group
 
 
-def answering(now: Cluster, bundle: Desired, door: Door, known: Engine) -> Engine | None:
+def answering(
+    now: state.Cluster, bundle: state.Desired, door: state.Door, known: state.Engine
+) -> state.Engine | None:
     """The engine that answers through a door where a bundle has one, whatever its group is."""
     engine = now.listening.get(known.endpoint)
     if engine is None or engine.names != known.names or engine.key not in ("", known.key):
@@ -288,7 +281,9 @@ def answering(now: Cluster, bundle: Desired, door: Door, known: Engine) -> Engin
     return engine if _lets_through(now, bundle, door, known) else None
 
 
-def _lets_through(now: Cluster, bundle: Desired, door: Door, known: Engine) -> bool:
+def _lets_through(
+    now: state.Cluster, bundle: state.Desired, door: state.Door, known: state.Engine
+) -> bool:
     """Whether a door as a bundle has it is open, and passes requests on to an engine's node."""
     node, head = now.nodes.get(door.node), now.nodes.get(known.nodes[0])
     if node is None or head is None or (door.node, known.group) in now.drained:
@@ -304,18 +299,18 @@ def _lets_through(now: Cluster, bundle: Desired, door: Door, known: Engine) -> b
     )
 
 
-def engines_on(now: Cluster, name: str) -> list[Program]:
+def engines_on(now: state.Cluster, name: str) -> list[state.Program]:
     """The ranks that run on a node."""
     node = now.nodes.get(name)
     return [program for program in node.running.values() if program.is_engine] if node else []
 
 
-def has_links(node: Node, folder: Folder) -> bool:
+def has_links(node: state.Node, folder: state.Folder) -> bool:
     """Whether a node's links are as a folder says."""
     return same(_NETPLAN, node.links, folder.links)
 
 
-def is_guarded(node: Node, folder: Folder) -> bool:
+def is_guarded(node: state.Node, folder: state.Folder) -> bool:
     """Whether a timer takes an installation back: of links, of sshd's files, of no firewall."""
     before = node.installed or NO_FOLDER
     ends_firewall = "firewall" in before.programs and "firewall" not in folder.programs

@@ -8,25 +8,11 @@ from generator.bundle.escaping import sh
 from generator.bundle.plan import activations
 from generator.operation import actions as do
 from generator.operation import conditions as must
+from generator.operation import state
 from generator.operation.actions import LATER, Action
 from generator.operation.conditions import Condition
 from generator.operation.meaning import same
 from generator.operation.reading import ELSEWHERE
-from generator.operation.state import (
-    LOGINS,
-    PROXY,
-    RELIED_ON,
-    WEB_UI,
-    Cable,
-    Cluster,
-    Desired,
-    Door,
-    Engine,
-    Folder,
-    Need,
-    Node,
-    Program,
-)
 from generator.records import record, replace
 
 
@@ -39,25 +25,25 @@ class Change:
     something too.
     """
 
-    before: Desired
-    after: Desired
+    before: state.Desired
+    after: state.Desired
     hosts: Mapping[str, str]
     touched: Collection[str]
     setups: tuple[str, ...]
-    had: Callable[[str, Need], bool]
+    had: Callable[[str, state.Need], bool]
 
     @cached_property
-    def now(self) -> Cluster:
+    def now(self) -> state.Cluster:
         """The cluster as its previous bundle has it run."""
         nodes = {name: self._node(name, folder) for name, folder in self.before.folders.items()}
         plugged = {end: cable for cable in self.before.cables for end in cable.ends}
         serving = {engine.place: engine for engine in self.before.running.values()}
-        return Cluster(nodes, plugged, serving, elsewhere=self.before.elsewhere)
+        return state.Cluster(nodes, plugged, serving, elsewhere=self.before.elsewhere)
 
-    def _node(self, name: str, folder: Folder) -> Node:
+    def _node(self, name: str, folder: state.Folder) -> state.Node:
         new = self.after.folders.get(name, folder)
         turns = {e.unit for e in self.before.engines if not e.is_active}
-        return Node(
+        return state.Node(
             self.hosts.get(name, name),
             folder.address,
             folder.user,
@@ -68,14 +54,14 @@ class Change:
             running={unit: p for unit, p in folder.programs.items() if unit not in turns},
         )
 
-    def _has(self, name: str, need: Need) -> bool:
+    def _has(self, name: str, need: state.Need) -> bool:
         own = self.before.folders[name].needs
         # Its checksum may have been noted alone.
         if any((old.kind, old.name, old.place) == ("file", need.name, "") for old in own):
             return True
         return self.comes_by_itself(need) or (need.kind != "kept" and self.had(name, need))
 
-    def comes_by_itself(self, need: Need) -> bool:
+    def comes_by_itself(self, need: state.Need) -> bool:
         """Whether a service makes what it keeps, since no other node has it."""
         return (
             need.kind == "kept"
@@ -111,10 +97,10 @@ class Change:
         return before & after
 
     @cached_property
-    def moved(self) -> Mapping[Cable, Cable]:
+    def moved(self) -> Mapping[state.Cable, state.Cable]:
         """The new place of each cable that moves: by its label, an end that stays, its number."""
         old = [cable for cable in self.before.cables if frozenset(cable.ends) not in self._stays]
-        found: dict[Cable, Cable] = {}
+        found: dict[state.Cable, state.Cable] = {}
         for cable in self.after.cables:
             if frozenset(cable.ends) not in self._stays:
                 free = [one for one in old if one not in found and _likeness(one, cable)]
@@ -123,29 +109,29 @@ class Change:
         return found
 
     @cached_property
-    def unplugs(self) -> list[tuple[Cable, tuple[str, ...]]]:
+    def unplugs(self) -> list[tuple[state.Cable, tuple[str, ...]]]:
         """Each cable that is gone or moves, and the ports that it leaves."""
         return list(self._differing(self.before.cables, self.moved))
 
     @cached_property
-    def plugs(self) -> list[tuple[Cable, tuple[str, ...]]]:
+    def plugs(self) -> list[tuple[state.Cable, tuple[str, ...]]]:
         """Each cable that is new or moves, and the ports that it goes into."""
         return list(self._differing(self.after.cables, {b: a for a, b in self.moved.items()}))
 
     def _differing(
-        self, cables: Iterable[Cable], others: Mapping[Cable, Cable]
-    ) -> Iterator[tuple[Cable, tuple[str, ...]]]:
+        self, cables: Iterable[state.Cable], others: Mapping[state.Cable, state.Cable]
+    ) -> Iterator[tuple[state.Cable, tuple[str, ...]]]:
         for cable in cables:
             if frozenset(cable.ends) not in self._stays:
                 kept = others[cable].ends if cable in others else ()
                 yield cable, tuple(end for end in cable.ends if end not in kept)
 
-    def is_late(self, cable: Cable) -> bool:
+    def is_late(self, cable: state.Cable) -> bool:
         """Whether a cable can be unplugged in the end: it goes, and its ports stay free."""
         taken = {end for new in self.after.cables for end in new.ends}
         return cable not in self.moved and taken.isdisjoint(cable.ends)
 
-    def is_early(self, cable: Cable) -> bool:
+    def is_early(self, cable: state.Cable) -> bool:
         """Whether a cable can be plugged before anything stops: at new nodes, in free ports."""
         is_new = self.before.folders.keys().isdisjoint(cable.nodes)
         is_free = self.now.plugged.keys().isdisjoint(cable.ends)
@@ -157,12 +143,12 @@ class Change:
         late = {name for cable, _ in self.plugs if not self.is_early(cable) for name in cable.nodes}
         return [name for name in self.start_order if name in late]
 
-    def plugged_at(self, name: str) -> list[tuple[Cable, str]]:
+    def plugged_at(self, name: str) -> list[tuple[state.Cable, str]]:
         """The cables of a node that are new or move, with each port that they go into."""
         own = ((cable, ends) for cable, ends in self.plugs if name in cable.nodes)
         return [(cable, end) for cable, ends in own for end in ends]
 
-    def stops(self, engine: Engine) -> bool:
+    def stops(self, engine: state.Engine) -> bool:
         """Whether an engine that runs has to stop, other than to let another one take its turn."""
         new = self.after.by_group.get(engine.group)
         if new is None or new.nodes != engine.nodes or {*engine.nodes} & self.disturbed:
@@ -181,7 +167,7 @@ class Change:
         return {name for cable, _ in both if not self.is_late(cable) for name in cable.nodes}
 
     @cached_property
-    def switched(self) -> Mapping[str, Engine]:
+    def switched(self) -> Mapping[str, state.Engine]:
         """The engines that get their turn, by the group that had it."""
         before, after = self.before.running, self.after.running
         return {
@@ -193,7 +179,7 @@ class Change:
         }
 
     @cached_property
-    def continued(self) -> Mapping[str, Engine]:
+    def continued(self) -> Mapping[str, state.Engine]:
         """What becomes of each engine that runs, by its group, unless it goes."""
         found = dict(self.switched)
         old, new = self.before.running.values(), self.after.running.values()
@@ -203,7 +189,7 @@ class Change:
         return found
 
     @cached_property
-    def stopping(self) -> list[Engine]:
+    def stopping(self) -> list[state.Engine]:
         """The engines that stop, those that stop for good first."""
         after = self.after.running
         stays = {*after, *self.switched}
@@ -211,14 +197,14 @@ class Change:
         return sorted(found, key=lambda engine: engine.group in self.continued)
 
     @cached_property
-    def starting(self) -> list[Engine]:
+    def starting(self) -> list[state.Engine]:
         """The engines that start."""
         goes_on = self.before.running.keys() - {engine.group for engine in self.stopping}
         others = {*goes_on, *(engine.group for engine in self.switched.values())}
         return [e for group, e in self.after.running.items() if group not in others]
 
     @property
-    def active(self) -> list[Engine]:
+    def active(self) -> list[state.Engine]:
         """The engines that start, or get their turn."""
         return [*self.starting, *self.switched.values()]
 
@@ -277,7 +263,7 @@ def _brought(change: Change) -> Iterator[Action]:
     for name in change.after.folders:
         folder, node = change.after.folders[name], change.now.nodes.get(name)
         has = node.has if node else {n for n in folder.needs if change.comes_by_itself(n)}
-        together: dict[str, list[Need]] = {}
+        together: dict[str, list[state.Need]] = {}
         for need in sorted(folder.needs - has, key=str):
             together.setdefault(_title(change, name, need), []).append(need)
         waits = {engine.unit for engine in change.after.engines if not engine.is_active}
@@ -293,7 +279,7 @@ def _brought(change: Change) -> Iterator[Action]:
             yield do.take_away(name, folder, left)
 
 
-def _left_alone(change: Change, name: str, need: Need) -> Iterator[Condition]:
+def _left_alone(change: Change, name: str, need: state.Need) -> Iterator[Condition]:
     """That what is copied from another node is still there, and nothing writes into it any more.
 
     A node whose address is taken before has no keys to give. For keys of MPI, all are reached.
@@ -305,20 +291,20 @@ def _left_alone(change: Change, name: str, need: Need) -> Iterator[Condition]:
     is_late = change.after.folders[name].address in {f.address for f in others.values()}
     for node, folder in others.items() if need.kind == "kept" else ():
         units = [unit for unit, program in folder.programs.items() if need in program.needs]
-        yield from (must.is_down(node, unit) for unit in units if unit != PROXY)
-        yield from (must.has_bundle(node) for unit in units if unit == PROXY and not is_late)
+        yield from (must.is_down(node, unit) for unit in units if unit != state.PROXY)
+        yield from (must.has_bundle(node) for unit in units if unit == state.PROXY and not is_late)
 
 
 def _later(action: Action, order: int, *, is_late: bool) -> Action:
     return replace(action, phase=(*LATER, order, *action.phase)) if is_late else action
 
 
-def _is_urgent(program: Program) -> bool:
+def _is_urgent(program: state.Program) -> bool:
     """Whether clients or engines rely on a program."""
-    return program.is_engine or program.unit in (PROXY, *RELIED_ON)
+    return program.is_engine or program.unit in (state.PROXY, *state.RELIED_ON)
 
 
-def _title(change: Change, name: str, need: Need) -> str:
+def _title(change: Change, name: str, need: state.Need) -> str:
     """How something is brought, in words; several secrets are written at once."""
     match need.kind:
         case "model":
@@ -347,7 +333,7 @@ _WORDS = {
 }
 
 
-def _download(change: Change, name: str, need: Need) -> str:
+def _download(change: Change, name: str, need: state.Need) -> str:
     revision = ("--revision", need.source) if need.source not in ("", "main") else ()
     command = sh(("hf", "download", need.name, *revision))
     had = change.now.nodes[name].has if name in change.now.nodes else ()
@@ -404,7 +390,7 @@ def _engines(change: Change) -> Iterator[Action]:
 
 
 def _drained(
-    engine: Engine, doors: Iterable[tuple[Desired, Door]]
+    engine: state.Engine, doors: Iterable[tuple[state.Desired, state.Door]]
 ) -> Mapping[tuple[str, str], None]:
     """The proxies' nodes, each with the group that its proxy has at an engine's address."""
     return {
@@ -422,7 +408,7 @@ def _installations(change: Change) -> Iterator[Action]:
             yield do.uninstall(name)
     for name in change.start_order:
         folder = change.after.folders[name]
-        node = change.now.nodes.get(name) or Node(name, folder.address, folder.user)
+        node = change.now.nodes.get(name) or state.Node(name, folder.address, folder.user)
         if name in change.touched:
             renames = node.name != name
             confirms, plugs = must.is_guarded(node, folder), change.plugged_at(name)
@@ -436,8 +422,8 @@ def _services(change: Change) -> Iterator[Action]:
         new = change.after.folders[name].programs
         old = change.before.folders[name].programs if name in change.before.folders else {}
         # The chat page leaves its address to a proxy that encrypts, and gets it back.
-        encrypts = PROXY in new and new[PROXY].mentions("TLS_KEY")
-        first, last = (WEB_UI, PROXY) if encrypts else (PROXY, WEB_UI)
+        encrypts = state.PROXY in new and new[state.PROXY].mentions("TLS_KEY")
+        first, last = (state.WEB_UI, state.PROXY) if encrypts else (state.PROXY, state.WEB_UI)
         for unit, program in new.items():
             title = program.command(old.get(unit))
             if not program.is_engine and title and not program.is_like(old.get(unit)):
@@ -445,23 +431,23 @@ def _services(change: Change) -> Iterator[Action]:
                 place = order.index(unit) if unit in order else len(order)
                 before = must.are_running({name: new[first]} if waits else {})
                 before = (
-                    must.are_reached([*change.after.folders.values()]) if unit == LOGINS else before
+                    must.are_reached([*change.after.folders.values()])
+                    if unit == state.LOGINS
+                    else before
                 )
                 groups = [g for d in change.after.doors if d.node == name for g in d.groups]
                 action = do.run(name, program, title, place, before, groups)
                 yield _later(action, 1, is_late=not _is_urgent(program))
         for unit, program in old.items():
-            if unit not in new and program.activation.before:
-                yield do.undo_script(name, program)
-            elif unit not in new and program.activation.gone:
-                yield do.run_last(name, program, change.after.folders[name])
+            if unit not in new and (program.activation.before or program.activation.gone):
+                yield do.undo(name, program, change.after.folders[name])
 
 
 def _checks(change: Change) -> Iterator[Action]:
     """The links that changed, by the engines that use them, and the cables that were plugged."""
     plugged = {name for cable, _ in change.plugs for name in cable.nodes}
     linked = {name: f for name, f in change.after.folders.items() if f.links}
-    old, new = change.now.nodes, Node("", "", "")
+    old, new = change.now.nodes, state.Node("", "", "")
     due = (n for n, f in linked.items() if n in plugged or not must.has_links(old.get(n, new), f))
     left = dict.fromkeys(due)
     for engine in sorted(change.after.engines, key=lambda engine: not engine.is_active):
@@ -477,7 +463,9 @@ def _checks(change: Change) -> Iterator[Action]:
             yield do.measure(name)
 
 
-def _check(change: Change, group: str, nodes: Iterable[str], peers: Mapping[str, Folder]) -> Action:
+def _check(
+    change: Change, group: str, nodes: Iterable[str], peers: Mapping[str, state.Folder]
+) -> Action:
     plugged = [each for name in peers for each in change.plugged_at(name)]
     return do.check_fabric(group, [*nodes], peers, plugged, change.setups)
 
@@ -489,7 +477,7 @@ def _elsewhere(change: Change) -> Iterator[Action]:
             yield do.load(path, after.get(path, ""), ELSEWHERE[path])
 
 
-def _likeness(old: Cable, new: Cable) -> int:
+def _likeness(old: state.Cable, new: state.Cable) -> int:
     """How likely both are the same cable: by label, an end that stays, or number and nodes."""
     if old.label or new.label:
         return 2 * (old.label == new.label)
@@ -497,7 +485,7 @@ def _likeness(old: Cable, new: Cable) -> int:
     return 2 if {*old.ends} & {*new.ends} else is_alike
 
 
-def _kinship(old: Engine, new: Engine) -> int:
+def _kinship(old: state.Engine, new: state.Engine) -> int:
     """How likely one becomes the other: by group and node, or else by names, nodes, or group."""
     has_group, has_names = old.group == new.group, not {*old.names}.isdisjoint(new.names)
     stays = has_group and not {*old.nodes}.isdisjoint(new.nodes)

@@ -9,20 +9,8 @@ from itertools import takewhile
 from generator.activation import Activation, Scope
 from generator.bundle.tree import File, Tree
 from generator.catalogs.engines import ENGINE_TRAITS
+from generator.operation import state
 from generator.operation.meaning import UNKNOWN
-from generator.operation.state import (
-    CLIENT_KEY,
-    LOGINS,
-    PROXY,
-    Cable,
-    Desired,
-    Door,
-    Engine,
-    Folder,
-    Kind,
-    Need,
-    Program,
-)
 from generator.records import replace
 from generator.services import SERVICES
 from generator.site import places
@@ -55,8 +43,8 @@ _NAMES = ("--served-model-name", "--served_model_name", "--alias")
 
 
 def desired(
-    tree: Tree, nodes: Sequence[str], cables: Iterable[Cable], renamed: Mapping[str, str]
-) -> Desired:
+    tree: Tree, nodes: Sequence[str], cables: Iterable[state.Cable], renamed: Mapping[str, str]
+) -> state.Desired:
     """What a bundle makes of cables and nodes, in the order of ranks, some `renamed` since then."""
     files: dict[str, dict[str, File]] = {name: {} for name in nodes}
     for path, file in tree.items():
@@ -65,7 +53,7 @@ def desired(
             files[node][rest] = file
     known = {name: _text_facts(own, _FACTS) for name, own in files.items()}
     engines = tuple(_engines(files, known, renamed))
-    return Desired(
+    return state.Desired(
         {name: _folder(name, own, known[name]) for name, own in files.items()},
         tuple(cables),
         engines,
@@ -94,7 +82,7 @@ def facts(text: str) -> Mapping[str, list[str]]:
 _OF_SITE = ("image", "squashfs", "model", "folder", "file", "secret", "key")
 
 
-def completed(old: Desired, known: Desired, *, is_same: bool) -> Desired:
+def completed(old: state.Desired, known: state.Desired, *, is_same: bool) -> state.Desired:
     """A bundle of 0.1, which says nothing of logins, addresses and names: `known` has these.
 
     `is_same`: that is made of the same site, so that its engines needed the same.
@@ -126,7 +114,7 @@ def _groups(files: Files, known: Facts) -> tuple[str, ...]:
     return listed or (("",) if "etc/sparkgen/engine.env" in files else ())
 
 
-def programs(files: Files) -> dict[str, Program]:
+def programs(files: Files) -> dict[str, state.Program]:
     """What runs on a node, or is run after an installation, by unit."""
     known = _text_facts(files, _FACTS)
     groups = _groups(files, known)
@@ -138,14 +126,14 @@ def programs(files: Files) -> dict[str, Program]:
     found += [_service(unit, own, files, known) for unit, own in units.items()]
     if _SSH_KEYS in files:
         members = {"members": "\n".join(_text_facts(files, _NODES).get("MEMBER", ()))}
-        found.append(Program(LOGINS, members, activation=_LOGINS))
+        found.append(state.Program(state.LOGINS, members, activation=_LOGINS))
     return {program.unit: program for program in found}
 
 
-def _folder(node: str, files: Files, known: Facts) -> Folder:
+def _folder(node: str, files: Files, known: Facts) -> state.Folder:
     own = programs(files)
     links, sums = files.get(_NETPLAN), files.get("SHA256SUMS")
-    return Folder(
+    return state.Folder(
         node,
         sums.text if sums else "",
         _first(known, "MANAGEMENT"),
@@ -158,7 +146,7 @@ def _folder(node: str, files: Files, known: Facts) -> Folder:
     )
 
 
-def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str]) -> Program:
+def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str]) -> state.Program:
     """A rank of an engine: its own files, its job, and those of the node that these mention."""
     mine = _facts_of(files, known, group)
     job = "/serve.sbatch" if "JOB" in mine else " "
@@ -182,13 +170,13 @@ def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str
     )
     members = " ".join(mine.get("RANKS", ()) or _text_facts(files, _NODES).get("MEMBER", ()))
     brought = tuple(_needs(mine, members))
-    needs = (*brought, *(Need("secret", name) for name in secrets))
+    needs = (*brought, *(state.Need("secret", name) for name in secrets))
     # The same place may have other content: another release, revision or build.
     own |= {f"{n.kind} {n.name}": f"{n.place} {n.source}".strip() or UNKNOWN for n in brought}
     waits = group in {name for words in known.get("ALTERNATIVES", ()) for name in words.split()[1:]}
     boots = "JOB" not in mine and not waits
     reads = {**own, **read}
-    return Program(places.unit(group), reads, frozenset(needs), is_engine=True, boots=boots)
+    return state.Program(places.unit(group), reads, frozenset(needs), is_engine=True, boots=boots)
 
 
 def _facts_of(files: Files, known: Facts, group: str) -> Facts:
@@ -206,49 +194,49 @@ def _is_read(file: File) -> bool:
     return file.activation.effect is Scope.RESTART
 
 
-def _needs(known: Facts, members: str) -> Iterator[Need]:
+def _needs(known: Facts, members: str) -> Iterator[state.Need]:
     """What an engine needs on its node, by its facts."""
     is_built = "IMAGE_IS_BUILT" in known
     for image in known.get("IMAGE", ()):
         inputs = _first(known, "IMAGE_BUILD")
-        yield Need("built image", image, inputs) if is_built else Need("image", image)
-        yield from (Need("squashfs", p, source=image) for p in known.get("SQUASHFS", ()))
+        yield state.Need("built image", image, inputs) if is_built else state.Need("image", image)
+        yield from (state.Need("squashfs", p, source=image) for p in known.get("SQUASHFS", ()))
     for words in known.get("VENV", ()):
         path, *release = words.rsplit(maxsplit=2)
-        yield Need("environment", path, " ".join(release))
+        yield state.Need("environment", path, " ".join(release))
     for words in known.get("MODEL", ()):
         _, name, *revision = words.split()
         if name.startswith("/"):
-            yield Need("folder", name)
+            yield state.Need("folder", name)
         else:
-            yield Need("model", name, _first(known, "HUB"), *revision[:1])
+            yield state.Need("model", name, _first(known, "HUB"), *revision[:1])
     for words in known.get("VOCABULARY", ()):
         _, file, url = words.split()
-        yield Need("vocabulary", file, _first(known, "VOCABULARIES"), url)
-    yield from (Need("folder", path) for path in known.get("MODEL_FILE", ()))
+        yield state.Need("vocabulary", file, _first(known, "VOCABULARIES"), url)
+    yield from (state.Need("folder", path) for path in known.get("MODEL_FILE", ()))
     for words in known.get("FILE", ()):
         checksum, path = words.split(maxsplit=1)
-        yield Need("file", path, checksum.strip("-"))
-    yield from (Need("key", path, members) for path in known.get("KEY", ()))
+        yield state.Need("file", path, checksum.strip("-"))
+    yield from (state.Need("key", path, members) for path in known.get("KEY", ()))
 
 
 # The facts that name the secrets which the script of a unit reads.
 _SECRETS = {
     GATEWAY: ("GATEWAY_KEY",),
-    PROXY: ("API_KEY", "ENGINE_KEY"),
+    state.PROXY: ("API_KEY", "ENGINE_KEY"),
     "sparkgen-web-ui": ("WEB_UI",),
 }
 _REGISTER = "create a key for each client: sudo ~/sparkgen-bundle/opt/sparkgen/proxy.sh add NAME"
 
 
-def _asked(files: Files) -> Iterator[Need]:
+def _asked(files: Files) -> Iterator[state.Need]:
     """What jobs need, which people start."""
     for path, file in files.items():
         if path.startswith("opt/sparkgen/jobs/") and path.endswith("/command.sh"):
             for name, words in _OF_JOB.findall(file.text):
-                kind: Kind = "image" if name == "image" else "job's file"
+                kind: state.Kind = "image" if name == "image" else "job's file"
                 named = (word for word in shlex.split(words) if word[:13] != "/opt/sparkgen")
-                yield from (Need(kind, word) for word in named)
+                yield from (state.Need(kind, word) for word in named)
 
 
 def _read_facts(unit: str, files: Files, known: Facts) -> dict[str, str]:
@@ -260,7 +248,7 @@ def _read_facts(unit: str, files: Files, known: Facts) -> dict[str, str]:
     return {f"{_FACTS}:{n}": "\n".join(f"{n}={value}" for value in known[n]) for n in names}
 
 
-def _service(unit: str, own: Files, files: Files, known: Facts) -> Program:
+def _service(unit: str, own: Files, files: Files, known: Facts) -> state.Program:
     """A service beside the engine, with what it reads and needs; `own` are its own files."""
     reads = {path: file.text for path, file in own.items()} | _read_facts(unit, files, known)
     again = {path for path, file in own.items() if " reload " in file.activation.step}
@@ -270,28 +258,28 @@ def _service(unit: str, own: Files, files: Files, known: Facts) -> Program:
     words = (words for name in _SECRETS.get(unit, ()) for words in known.get(name, ()))
     secrets = {re.split("[= ]", each)[-1] for each in words}
     kept = (s.KEPT for s in SERVICES.values() if any(e.activation.unit == unit for e in s.ENTRIES))
-    first = _REGISTER if unit == PROXY else ""
+    first = _REGISTER if unit == state.PROXY else ""
     needs = {
-        *(Need("image", image) for image in images),
-        *(Need("secret", name) for name in secrets),
-        *(Need("kept", what, source=first) for what in kept if what),
+        *(state.Need("image", image) for image in images),
+        *(state.Need("secret", name) for name in secrets),
+        *(state.Need("kept", what, source=first) for what in kept if what),
     }
-    if unit == PROXY and (path := _first(known, "TLS_CERTIFICATE")):
+    if unit == state.PROXY and (path := _first(known, "TLS_CERTIFICATE")):
         made = "make the certificate and install it: operator/certificates.sh"
         how = made if "TLS_AUTHORITY" in known else f"bring the certificate and its key: {path}"
         found = f"the certificate and its key, {path}, for {_first(known, 'TLS_NAME')}"
-        needs.add(Need("kept", found, _first(known, "TLS_KEY"), how))
+        needs.add(state.Need("kept", found, _first(known, "TLS_KEY"), how))
     starts = (file.activation for path, file in own.items() if path not in again)
     activation = next(starts, next(iter(own.values())).activation)
     reloads = frozenset({*again, f"{_FACTS}:ENGINE_KEY"} if again else ())
     # A firewall's rules stay over a boot.
     boots = not activation.before
-    return Program(unit, reads, frozenset(needs), activation, boots=boots, reloads=reloads)
+    return state.Program(unit, reads, frozenset(needs), activation, boots=boots, reloads=reloads)
 
 
 def _engines(
     files: Mapping[str, Files], known: Mapping[str, Facts], renamed: Mapping[str, str]
-) -> Iterator[Engine]:
+) -> Iterator[state.Engine]:
     members: dict[str, list[str]] = {}
     for node, own in files.items():
         for group in _groups(own, known[node]):
@@ -310,7 +298,7 @@ def _engines(
         model = next(iter(_first(mine, "MODEL").split()[1:]), "")
         served = _first(container, "SERVED_NAME") or model.rpartition("/")[2].lower()
         traits = ENGINE_TRAITS.get(_first(mine, "ENGINE").partition(" ")[0])
-        yield Engine(
+        yield state.Engine(
             group,
             places.unit(group),
             ranks,
@@ -357,12 +345,12 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _doors(
-    files: Mapping[str, Files], known: Mapping[str, Facts], engines: Sequence[Engine]
-) -> Iterator[Door]:
+    files: Mapping[str, Files], known: Mapping[str, Facts], engines: Sequence[state.Engine]
+) -> Iterator[state.Door]:
     """The gateway if there is one; or else the proxy before the only engine, or each engine."""
     fronted = False
     for node, own in files.items():
-        units = tuple(u for u in (GATEWAY, PROXY) if f"{_UNITS}{u}.service" in own)
+        units = tuple(u for u in (GATEWAY, state.PROXY) if f"{_UNITS}{u}.service" in own)
         gateway = _first(known[node], "GATEWAY").partition(" ")[0]
         url = gateway or _proxy(known[node])
         if units and url:
@@ -373,13 +361,15 @@ def _doors(
             drains = bool(script and "proxy.sh drain " in script.text)
             trusted = _first(known[node], "TLS_AUTHORITY") or _first(known[node], "TLS_CERTIFICATE")
             clear = _found(_CLEAR, own, _PROXY_CONF, "http://")
-            key, checks = CLIENT_KEY, bool(gateway)
-            yield Door(url, node, units, groups, tuple(names), key, drains, trusted, clear, checks)
+            key, checks = state.CLIENT_KEY, bool(gateway)
+            yield state.Door(
+                url, node, units, groups, tuple(names), key, drains, trusted, clear, checks
+            )
     for engine in () if fronted else engines:
         if engine.url:
             names = dict.fromkeys(engine.names if engine.is_active else ())
             group = (engine.group,)
-            yield Door(engine.url, engine.nodes[0], (), group, tuple(names), engine.key)
+            yield state.Door(engine.url, engine.nodes[0], (), group, tuple(names), engine.key)
 
 
 def _proxy(known: Facts) -> str:
@@ -399,7 +389,7 @@ def _first(known: Facts, name: str) -> str:
     return next(iter(known.get(name, ())), "")
 
 
-def had(tree: Tree, node: str, need: Need) -> bool:
+def had(tree: Tree, node: str, need: state.Need) -> bool:
     """Whether a bundle of any version has had a node get the same: by the words in its files."""
     words = [need.name, need.place, need.source if need.source != "main" else ""]
     texts = [

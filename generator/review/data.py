@@ -49,7 +49,7 @@ def _review(review: Review) -> dict[str, Any]:
             for node in review.nodes
         ],
         "files": [_file(file, upgraded) for file in review.files],
-        "order": [_renamed(step, text="step") for step in review.order],
+        "order": [_renamed(step, text="step") for step in review.outcome.steps],
     }
 
 

@@ -12,7 +12,7 @@ from generator.fit.assessment import Fit
 from generator.fit.table import bars
 from generator.operation.clients import pages, told
 from generator.operation.needed import Change
-from generator.operation.outcome import Outage, Outcome, Step, outcome
+from generator.operation.outcome import Outage, Outcome, outcome
 from generator.operation.plan import plan
 from generator.operation.reading import completed, desired, facts, had
 from generator.operation.state import Cable, Desired
@@ -49,11 +49,6 @@ class Review:
     upgrade: Upgrade | None = None
     served: bool = True
     serves: bool = True
-
-    @property
-    def order(self) -> tuple[Step, ...]:
-        """What to do, in this order."""
-        return self.outcome.steps
 
     @property
     def changed(self) -> bool:

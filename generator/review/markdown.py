@@ -96,7 +96,7 @@ def _impact(review: Review) -> Iterator[str]:
     )
     yield "".join(
         f"{number}. {escaped(step.text)}{f': {_names(step.nodes)}' if step.nodes else ''}\n"
-        for number, step in enumerate(review.order, 1)
+        for number, step in enumerate(review.outcome.steps, 1)
     )
 
 

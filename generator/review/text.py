@@ -18,7 +18,7 @@ def text(review: Review, stat: bool = False, color: bool = False, width: int | N
         "\n".join([f"{headline(review)}; {review.downtime}", *meaning(review)]),
         columns(_HEAD, [(n.name, str(len(shown(n.files))), n.title) for n in review.nodes], width),
     ]
-    if review.order:
+    if review.outcome.steps:
         parts.append("\n".join(["In this order:", *order(review)]))
     parts.append(
         "\n".join(_stat(review.all_files, width) if stat else _diff(review.all_files, color))
@@ -70,7 +70,7 @@ def summary(review: Review) -> str:
 
 def order(review: Review) -> Iterator[str]:
     """The steps, numbered, with who is not answered meanwhile."""
-    for number, step in enumerate(review.order, 1):
+    for number, step in enumerate(review.outcome.steps, 1):
         down = f" (nobody answers to {', '.join(step.down)})" if step.down else ""
         yield f"{number:>3}. {step}{down}"
 
