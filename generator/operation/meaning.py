@@ -1,5 +1,6 @@
 """What a program makes of a file that it reads: its lines without comments and names for people."""
 
+import re
 from functools import lru_cache
 
 # Files of which every line counts: own files, and those without comments.
@@ -20,11 +21,8 @@ def meaning(path: str, text: str) -> tuple[str, ...]:
 # Those that differ are compared again for each step.
 @lru_cache(maxsize=4096)
 def _lines(text: str, comment: str) -> tuple[str, ...]:
-    return tuple(line for line in text.split("\n") if not _is_shown(line.lstrip(), comment))
-
-
-def _is_shown(line: str, comment: str) -> bool:
-    return line.startswith((comment, *_SHOWN)) and not line.startswith(_DIRECTIVES)
+    idle = re.compile(rf"\s*(?!{'|'.join(_DIRECTIVES)})({'|'.join((comment, *_SHOWN))})")
+    return tuple(line for line in text.split("\n") if not idle.match(line))
 
 
 UNKNOWN = "-"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import product
 
+from generator import resources
 from generator.bundle.escaping import sh
 from generator.bundle.plan import activations
 from generator.operation import actions as do
@@ -306,31 +307,18 @@ def _is_urgent(program: state.Program) -> bool:
 
 def _title(change: Change, name: str, need: state.Need) -> str:
     """How something is brought, in words; several secrets are written at once."""
-    match need.kind:
-        case "model":
-            return _download(change, name, need)
-        case "environment":
-            return f"install {need.place} into {sh(need.name)} first"
-        case "vocabulary":
-            path = sh(f"{need.place}/{need.name}")
-            return f"fetch the vocabulary first: curl --create-dirs -L -o {path} {sh(need.source)}"
-        case "kept":
-            nodes = change.now.nodes.items()
-            was = next((each for each, node in nodes if need in node.has and each != name), "")
-            return f"copy {need.name} from {was}" if was else need.source
-    return _WORDS[need.kind].format(sh(need.name))
+    if need.kind == "model":
+        return _download(change, name, need)
+    if need.kind == "kept":
+        nodes = change.now.nodes.items()
+        was = next((each for each, node in nodes if need in node.has and each != name), "")
+        return f"copy {need.name} from {was}" if was else need.source
+    path = sh(f"{need.place}/{need.name}")
+    words = {"name": sh(need.name), "place": need.place, "path": path, "source": sh(need.source)}
+    return _WORDS[need.kind].format_map(words)
 
 
-_WORDS = {
-    "image": "fetch the image first: docker pull {}",
-    "squashfs": "export the image for pyxis first, as README.md says: {}",
-    "job's file": "put there what a job reads first: {}",
-    "built image": "build and load the image first, as README.md says: {}",
-    "folder": "copy the model first: {}",
-    "file": "put the engine's file there first: {}",
-    "secret": "write SECRETS into /etc/sparkgen/secrets.env",
-    "key": "make the keys of MPI, as README.md says",
-}
+_WORDS = dict(resources.rows("needs"))
 
 
 def _download(change: Change, name: str, need: state.Need) -> str:
