@@ -360,16 +360,11 @@ def install(
 
 
 def run(
-    node: str,
-    program: state.Program,
-    title: str,
-    order: int,
-    before: Condition,
-    groups: Collection[str],
+    node: str, program: state.Program, title: str, order: int, before: Condition, own: list[str]
 ) -> Action:
     """Start or restart a service beside the engine, or run its script; a reload has no break.
 
-    After that, a proxy drains only some of its own `groups`.
+    After that, a proxy drains only some of its `own` groups.
     """
     needs = (must.is_ready(node, program), before)
     starts = _starts({node: program})
@@ -379,7 +374,7 @@ def run(
         return Action((18, order), title, node, needs, then, SERVICE_SECONDS, until)
 
     def reloaded(now: state.Cluster) -> state.Cluster:
-        left = {p: s for p, s in now.drained.items() if p[0] != node or p[1] in groups}
+        left = {p: s for p, s in now.drained.items() if p[0] != node or p[1] in own}
         return starts(replace(now, drained=left))
 
     needs = (must.is_ready(node, program), must.runs(node, program.unit))
@@ -388,11 +383,11 @@ def run(
 
 def undo(node: str, program: state.Program, folder: state.Folder) -> Action:
     """Undo what a script did before its removal, or have a program see that its file is gone."""
-    needs, then = [must.is_on(node)], _stops([node], [program.unit])
-    if title := program.activation.before:
-        return Action((9,), title, node, (*needs,), then, SERVICE_SECONDS)
-    needs.append(must.is_renewed(node, folder))
-    return Action((*LATER, 1, 0), program.activation.gone, node, (*needs,), then, SERVICE_SECONDS)
+    late = () if program.activation.before else (must.is_renewed(node, folder),)
+    title = program.activation.before or program.activation.gone
+    phase = (*LATER, 1, 0) if late else (9,)
+    needs, then = (must.is_on(node), *late), _stops([node], [program.unit])
+    return Action(phase, title, node, needs, then, SERVICE_SECONDS)
 
 
 def check_fabric(

@@ -13,7 +13,7 @@ Condition = Callable[[state.Cluster], str]
 _P = ParamSpec("_P")
 
 NO_FOLDER = state.Folder("", "")
-_NETPLAN = "etc/netplan/40-cx7.yaml"
+NETPLAN = "etc/netplan/40-cx7.yaml"
 
 
 def condition(check: Callable[Concatenate[state.Cluster, _P], str]) -> Callable[_P, Condition]:
@@ -307,7 +307,7 @@ def engines_on(now: state.Cluster, name: str) -> list[state.Program]:
 
 def has_links(node: state.Node, folder: state.Folder) -> bool:
     """Whether a node's links are as a folder says."""
-    return same(_NETPLAN, node.links, folder.links)
+    return same(NETPLAN, node.links, folder.links)
 
 
 def is_guarded(node: state.Node, folder: state.Folder) -> bool:

@@ -418,11 +418,8 @@ def _services(change: Change) -> Iterator[Action]:
                 waits = unit == last and first in new and first in old
                 place = order.index(unit) if unit in order else len(order)
                 before = must.are_running({name: new[first]} if waits else {})
-                before = (
-                    must.are_reached([*change.after.folders.values()])
-                    if unit == state.LOGINS
-                    else before
-                )
+                if unit == state.LOGINS:
+                    before = must.are_reached([*change.after.folders.values()])
                 groups = [g for d in change.after.doors if d.node == name for g in d.groups]
                 action = do.run(name, program, title, place, before, groups)
                 yield _later(action, 1, is_late=not _is_urgent(program))

@@ -355,21 +355,19 @@ def _doors(
         url = gateway or _proxy(known[node])
         if units and url:
             fronted = True
-            names = dict.fromkeys(n for e in engines if e.is_active for n in e.names)
+            names = tuple(dict.fromkeys(n for e in engines if e.is_active for n in e.names))
             groups = tuple(engine.group for engine in engines)
             script = own.get("opt/sparkgen/proxy.sh")
             drains = bool(script and "proxy.sh drain " in script.text)
             trusted = _first(known[node], "TLS_AUTHORITY") or _first(known[node], "TLS_CERTIFICATE")
             clear = _found(_CLEAR, own, _PROXY_CONF, "http://")
             key, checks = state.CLIENT_KEY, bool(gateway)
-            yield state.Door(
-                url, node, units, groups, tuple(names), key, drains, trusted, clear, checks
-            )
+            yield state.Door(url, node, units, groups, names, key, drains, trusted, clear, checks)
     for engine in () if fronted else engines:
         if engine.url:
-            names = dict.fromkeys(engine.names if engine.is_active else ())
+            names = engine.names if engine.is_active else ()
             group = (engine.group,)
-            yield state.Door(engine.url, engine.nodes[0], (), group, tuple(names), engine.key)
+            yield state.Door(engine.url, engine.nodes[0], (), group, names, engine.key)
 
 
 def _proxy(known: Facts) -> str:

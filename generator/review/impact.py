@@ -205,8 +205,7 @@ def removal(before: Before) -> Review:
 def _review(name: str, before: Before, change: Change, tree: Tree, after: Tree) -> Review:
     """What nodes, clients and other people notice of a change."""
     by_node, rest = _by_node(changes(tree, after), [*change.after.folders, *change.before.folders])
-    moments, over = plan(change), before.left_over
-    found, end = outcome(change, moments), moments[-1].after if moments else change.now
+    found, over = outcome(change, plan(change)), before.left_over
     said = [*told(change, found), *pages(_pages(tree), _pages(after), change.after.doors)]
     return Review(
         name=name,
@@ -214,7 +213,7 @@ def _review(name: str, before: Before, change: Change, tree: Tree, after: Tree) 
         was=before.name,
         edits=before.edits,
         notes=(f"{over} is left over; git rm -r {sh(over)}",) if over else (),
-        nodes=tuple(node_reviews(change, end, by_node)),
+        nodes=tuple(node_reviews(change, by_node)),
         files=tuple(rest),
         outcome=found,
         clients=tuple(dict.fromkeys(said)),

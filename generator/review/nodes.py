@@ -4,20 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from generator.activation import Scope
-from generator.operation.conditions import NO_FOLDER, has_links
+from generator.operation.conditions import NETPLAN, NO_FOLDER
+from generator.operation.meaning import same
 from generator.operation.needed import Change
-from generator.operation.state import Cluster, Node, Program
+from generator.operation.state import Folder
 from generator.records import record
 from generator.review.changes import FileChange
 
 State = Literal["new", "changed", "unchanged", "renamed", "removed"]
 
 _TITLES = {Scope.NOTHING: "nothing", Scope.RELOAD: "systemctl daemon-reload only"}
-_ENGINE = {
-    (True, True): "engine restart",
-    (False, True): "engine start",
-    (True, False): "engine stop",
-}
+_ENGINE = {(True, True): "restart", (False, True): "start", (True, False): "stop"}
 
 
 @record
@@ -51,31 +48,26 @@ class NodeReview:
 
 
 def node_reviews(
-    change: Change, end: Cluster, by_node: Mapping[str, Sequence[FileChange]]
+    change: Change, by_node: Mapping[str, Sequence[FileChange]]
 ) -> Iterator[NodeReview]:
-    """What becomes of each node until the end of a plan, those that are removed last."""
+    """What becomes of each node in a plan, those that are removed last."""
     switched = change.switched.values()
     stopped = {name for engine in (*change.stopping, *switched) for name in engine.nodes}
     started = {name for engine in change.active for name in engine.nodes}
     for name, files in by_node.items():
-        old, new = (now.nodes.get(name, Node(name, "", "")) for now in (change.now, end))
+        old, new = (d.folders.get(name, NO_FOLDER) for d in (change.before, change.after))
         stops, starts = name in stopped, name in started
-        links, services = [*_links(change, name, old, new)], [*_services(old.running, new.running)]
-        engine = [title] if (title := _ENGINE.get((stops, starts))) else []
+        links, services = [*_links(change, name, old, new)], [*_services(old, new)]
+        verb = _ENGINE.get((stops, starts))
+        engine = [f"engine {verb}"] if verb else []
         known = {Scope.LINKS: links, Scope.RESTART: engine, Scope.SERVICE: services}
         if stops and starts and not links and _is_as_before(change, name):
-            engine, known[Scope.RESTART] = [f"{title}, with the other ranks"], []
+            engine, known[Scope.RESTART] = ["engine restart, with the other ranks"], []
         beside = max((file.activation.effect for file in files), default=Scope.NOTHING)
-        yield NodeReview(
-            name,
-            change.hosts.get(name, name),
-            _state(change, name, files),
-            next((scope for scope, words in known.items() if words), min(beside, Scope.RELOAD)),
-            tuple(files),
-            stops,
-            starts,
-            (*links, *engine, *services),
-        )
+        effect = next((s for s, words in known.items() if words), min(beside, Scope.RELOAD))
+        was, state = change.hosts.get(name, name), _state(change, name, files)
+        done = (*links, *engine, *services)
+        yield NodeReview(name, was, state, effect, tuple(files), stops, starts, done)
 
 
 def _state(change: Change, name: str, files: Sequence[FileChange]) -> State:
@@ -88,9 +80,9 @@ def _state(change: Change, name: str, files: Sequence[FileChange]) -> State:
     return "changed" if files else "unchanged"
 
 
-def _links(change: Change, name: str, old: Node, new: Node) -> Iterator[str]:
+def _links(change: Change, name: str, old: Folder, new: Folder) -> Iterator[str]:
     """Why the links of a node drop."""
-    if not has_links(old, new.installed or NO_FOLDER):
+    if not same(NETPLAN, old.links, new.links):
         yield "netplan apply (links drop)"
     elif name in change.disturbed:
         yield "another cable (links drop)"
@@ -103,10 +95,10 @@ def _is_as_before(change: Change, name: str) -> bool:
     return all(len(e.nodes) > 1 and after[e.unit].is_like(before.get(e.unit)) for e in own)
 
 
-def _services(old: Mapping[str, Program], new: Mapping[str, Program]) -> Iterator[str]:
+def _services(old: Folder, new: Folder) -> Iterator[str]:
     """What is done about the services beside the engine, in the words of the steps."""
-    for unit, program in {**old, **new}.items():
-        if unit not in new and not program.is_engine:
+    for unit, program in {**old.programs, **new.programs}.items():
+        if unit not in new.programs and not program.is_engine:
             yield program.activation.gone or program.activation.before or f"{unit} stops"
-        elif not program.is_engine and not program.is_like(old.get(unit)):
-            yield program.command(old.get(unit))
+        elif not program.is_engine and not program.is_like(old.programs.get(unit)):
+            yield program.command(old.programs.get(unit))
