@@ -14,11 +14,11 @@ from generator.records import record, replace
 
 Effect = Callable[[state.Cluster], state.Cluster]
 
-# The limits of what install.sh runs, of starting or stopping a service, of wait-fabric.sh as it is
-# called here, and of how long proxy.sh waits for the requests that an engine has; it gets no others
-# for an hour.
+# The limits of what install.sh runs, of starting or stopping a service, of a reload or wait-fabric.sh
+# as it is called here, and of how long proxy.sh waits for the requests that an engine has; it gets
+# no others for an hour.
 INSTALL_SECONDS = SERVICE_SECONDS = 60
-FABRIC_SECONDS = 10
+FABRIC_SECONDS = RELOAD_SECONDS = 10
 DRAIN_SECONDS, DRAINED_SECONDS = 600, 3600
 # The phases that a plan knows.
 ADDRESS, DRAIN, STOP, START = (2,), (8, 0), (8, 1), (21,)
@@ -378,7 +378,7 @@ def run(
         return starts(replace(now, drained=left))
 
     needs = (must.is_ready(node, program), must.runs(node, program.unit))
-    return Action((18, order), title, node, needs, reloaded, SERVICE_SECONDS)
+    return Action((18, order), title, node, needs, reloaded, RELOAD_SECONDS)
 
 
 def undo(node: str, program: state.Program, folder: state.Folder) -> Action:

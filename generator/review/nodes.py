@@ -92,7 +92,8 @@ def _is_as_before(change: Change, name: str) -> bool:
     """Whether the ranks on a node restart for the sake of those on others alone."""
     before, after = (d.folders[name].programs for d in (change.before, change.after))
     own = [e for e in change.starting if name in e.nodes]
-    return all(len(e.nodes) > 1 and after[e.unit].is_like(before.get(e.unit)) for e in own)
+    alone = [e for e in own if len(e.nodes) < 2]
+    return bool(own) and not alone and all(after[e.unit].is_like(before.get(e.unit)) for e in own)
 
 
 def _services(old: Folder, new: Folder) -> Iterator[str]:
