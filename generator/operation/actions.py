@@ -14,9 +14,9 @@ from generator.records import record, replace
 
 Effect = Callable[[state.Cluster], state.Cluster]
 
-# The limits of what install.sh runs, of starting or stopping a service, of a reload or wait-fabric.sh
-# as it is called here, and of how long proxy.sh waits for the requests that an engine has; it gets
-# no others for an hour.
+# The limits of what install.sh runs, of starting or stopping a service, of a reload or of
+# wait-fabric.sh as it is called here, and of how long proxy.sh waits for the requests that an
+# engine has; it gets no others for an hour.
 INSTALL_SECONDS = SERVICE_SECONDS = 60
 FABRIC_SECONDS = RELOAD_SECONDS = 10
 DRAIN_SECONDS, DRAINED_SECONDS = 600, 3600
