@@ -146,7 +146,7 @@ def test_renamed_node(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     found = data(sparkgen, tmp_path, "--against", "HEAD")
     (renamed,) = (node for node in found["nodes"] if node["state"] == "renamed")
     assert (renamed["node"], renamed["was"]) == ("anna", "spark2")
-    assert renamed["todo"].startswith("called spark2 until now: ")
+    assert renamed["todo"].startswith("taken as the same machine as spark2, renamed: ")
     steps = order(found)
     assert "copy the folder (operator/deploy.sh --set-hostname --run anna): anna" in steps
     assert "copy the folder (operator/deploy.sh --run spark1): spark1" in steps

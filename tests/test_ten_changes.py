@@ -200,7 +200,10 @@ CHANGES = {
     "renamed node": Change(
         replaced("spark2", "anna"),
         ["nodes.spark2: called anna now"],
-        {"spark1": "engine restart", "anna": "called spark2 until now: engine restart"},
+        {
+            "spark1": "engine restart",
+            "anna": "taken as the same machine as spark2, renamed: engine restart",
+        },
         [
             "copy the folder (operator/deploy.sh --run spark1): spark1",
             "copy the folder (operator/deploy.sh --set-hostname --run anna): anna",

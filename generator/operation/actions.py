@@ -168,7 +168,7 @@ Doors = Sequence[tuple[state.Desired, state.Door]]
 
 def drain(node: str, group: str, engine: state.Engine, doors: Doors) -> Action:
     """Have the proxy on a node, which calls its group so, send an engine no more requests."""
-    called = f", as {engine.group} is called there by then" if group != engine.group else ""
+    called = f" (the proxy's name for {engine.group})" if group != engine.group else ""
     proxy = node, group
     return Action(
         DRAIN,

@@ -160,6 +160,8 @@ class _Course:
         """Whether more than a new engine may depend on what is done on a node."""
         if node and node not in self._change.before.folders:
             names = {n for e in self._active.values() if node in e.nodes for n in e.names}
+            begun = (a.engine for a in self._waiting if self._can_be_done(a))
+            names -= {n for place in begun for n in self._active[place].names}
             return any(not self._groups[name] for name in self._kept.keys() & names)
         return node in self._waited_for
 

@@ -252,8 +252,7 @@ def _service(unit: str, own: Files, files: Files, known: Facts) -> state.Program
     """A service beside the engine, with what it reads and needs; `own` are its own files."""
     reads = {path: file.text for path, file in own.items()} | _read_facts(unit, files, known)
     again = {path for path, file in own.items() if " reload " in file.activation.step}
-    listens = "\n".join(each for path in again for each in _LISTEN.findall(reads[path]))
-    reads |= {"listen": listens} if listens else {}
+    reads["listen"] = "\n".join(each for path in again for each in _LISTEN.findall(reads[path]))
     images = {image for text in reads.values() for image in _IMAGE.findall(text)}
     words = (words for name in _SECRETS.get(unit, ()) for words in known.get(name, ()))
     secrets = {re.split("[= ]", each)[-1] for each in words}

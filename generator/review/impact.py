@@ -114,12 +114,11 @@ def _stopped(found: Outcome) -> Iterator[str]:
 
 
 def _while(outage: Outage) -> str:
-    """`steps 3 to 6, time limit 23 min and as long as step 4 takes`."""
+    """`steps 3 to 6, time limit 23 min plus the time of step 4`."""
     limit = f"time limit {minutes(outage.seconds)}" if outage.seconds else ""
-    ends = "s" * (len(outage.by_hand) == 1)
-    hand = f"as long as {_numbered(outage.by_hand)} take{ends}" if outage.by_hand else ""
+    hand = f"the time of {_numbered(outage.by_hand)}" if outage.by_hand else ""
     steps = _numbered(range(outage.first, outage.last + 1))
-    return ", ".join(filter(None, [steps, " and ".join(filter(None, [limit, hand]))]))
+    return ", ".join(filter(None, [steps, " plus ".join(filter(None, [limit, hand]))]))
 
 
 def _numbered(numbers: Sequence[int]) -> str:
