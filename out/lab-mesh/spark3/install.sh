@@ -13,6 +13,8 @@
 # shellcheck disable=SC2034 # conditions.sh, which it sources, uses what seems unused.
 set -euo pipefail
 shopt -s nullglob && umask 022 && unset BASH_ENV CDPATH
+# What is opened later must not take the number of a closed output.
+(exec 3>&1) 2>/dev/null || exec >/dev/null
 
 installed=etc/sparkgen/installed own=etc/sparkgen/bundle secrets=etc/sparkgen/secrets.env sysctl=etc/sysctl.d/90-sparkgen.conf
 netplan=etc/netplan/40-cx7.yaml seconds=${SPARKGEN_UNDO_SECONDS:-120}

@@ -131,6 +131,14 @@ docker | docker | Whether Docker answers this user.
   OK | version {node.docker}
   FAIL silent | docker info does not answer {node.who} | sudo systemctl start docker; as a user, also: sudo usermod -aG docker "$USER", and log in again
   FAIL rootless | the Docker that answers {node.who} is rootless, and the units use root's | docker context use default, and unset DOCKER_HOST; then as for no answer
+  FAIL remapped | Docker gives containers other users (userns-remap), so none may use the node's network | remove userns-remap from /etc/docker/daemon.json, then: sudo systemctl restart docker
+  FAIL snap | Docker is a snap, which sees only the files below /home | sudo snap remove docker, and install docker-ce or docker.io
+user | fact=USER | The login of the operator's scripts: its shell, Docker, and who can write to its keys.
+  OK | {node.user} can log in
+  FAIL gone | there is no user {node.user} | sudo adduser {node.user}, or write the login of this node into the site file
+  FAIL shell | {node.user} can't log in: its shell is {shell} | sudo chsh --shell /bin/bash {node.user}
+  FAIL group | {node.user} may not use Docker, as operator/airgap.sh and build.sh do | sudo usermod --append --groups docker {node.user}, and log in again
+  FAIL loose | sshd takes no key of {node.user}, since others can write to {loose} | sudo chown {node.user} {loose} && sudo chmod go-w {loose}
 compose | compose | Compose's version, with 2.
   OK | version {version}
   FAIL old | docker compose is {version}, not version 2 or later | sudo apt-get install docker-compose-plugin
@@ -145,9 +153,9 @@ bundle | folder | Each file of the folder, with its checksum.
   OK | {node.here} is complete
   FAIL empty | SHA256SUMS is missing, empty or cut off | copy the folder {node.name} of the bundle here again
   FAIL other | {wrong} | copy the folder {node.name} of the bundle here again
-files | folder | Each file of the bundle, with the one that is installed: text and mode.
+files | | Each file of the bundle, with the one that is installed: text and mode.
   OK | all {number} are those of the bundle
-  SKIP unlisted | bundle fails
+  SKIP unlisted | there is no whole list of the bundle's files
   SKIP hidden | only root can read {hidden}; the other files are those of the bundle
   SKIP unknown | no check looks at what these set: {unknown}
   FAIL wrong | {wrong} | sudo {node.installer} --check shows how, --apply fixes it
@@ -162,6 +170,7 @@ secrets | fact=SECRET | Whether each secret has a value, which only root or the 
   LATER gone | there is no {file} | create it as README.md says: the engine does not start without it
   FAIL open | others than root and {node.user} can read {file} | sudo chown root:root {file} && sudo chmod 0600 {file}
   SKIP closed | {file} exists; only root can read it
+  LATER spaced | in {file}, the value of {spaced} ends in white space, which is taken for a part of it | sudo sed -i 's/[[:space:]]*$//' {file}, then restart what uses it
   LATER empty | {file} has no value for {empty} | sudoedit {file}: one NAME=VALUE per line
 image | engine fact=IMAGE dockerd later | The engine's image: its architecture, and its build.
   OK | {id}, layers {layers}, which must be the same on all nodes
@@ -187,6 +196,7 @@ model | engine later | The files of each model: headers, tensors, sizes, tokeniz
   FAIL hub | {fault} | {get}
   FAIL missing | not here, or empty: {missing} | copy the files there, as README.md says
   FAIL file | {fault} | copy the files there, as README.md says
+  FAIL closed | {node.user}, as whom the engine runs, can't read {closed} | sudo chmod a+r that, and a+rx the folders on its path
 vocabularies | engine fact=VOCABULARY later | The vocabularies beside the model, with their checksums.
   OK | {number} in {folder}
   FAIL wrong | not in {folder}, or not right: {wrong} | fetch them from {source}/, as README.md says
@@ -327,6 +337,7 @@ management | several | The node's own address, and whether the other nodes answe
 hosts | several | The bundle's names and addresses, with /etc/hosts.
   OK | /etc/hosts has all names of the bundle
   SKIP unlisted | bundle fails
+  FAIL unread | programs don't read /etc/hosts: {unread} | sudo chmod 0644 /etc/hosts; write files into the line hosts of /etc/nsswitch.conf
   SKIP also | /etc/hosts also has addresses that this site does not name: {also}
   FAIL wrong | /etc/hosts: {wrong} | sudo {node.installer} --apply, and remove other lines with these names
 alike | several | Release, kernel, driver, firmware and image, with the other nodes' (--peers).
@@ -488,7 +499,37 @@ class MachineChecks(Machine):
 
     def _docker(self) -> Case:
         options = self.ask("docker", "info", "--format", "{{json .SecurityOptions}}").text
-        return first({"silent": not self.docker, "rootless": "rootless" in options})
+        states = {
+            "silent": not self.docker,
+            "rootless": "rootless" in options,
+            "remapped": "name=userns" in options,
+            "snap": self.docker_root.startswith("/var/snap/"),
+        }
+        return first(states)
+
+    # The socket belongs to the group that may use Docker; sshd's StrictModes is about the keys.
+    def _user(self) -> Case:
+        socket, keys = self.at("/run/docker.sock"), self.here / "etc/ssh/sshd_config.d"
+        is_used = self.facts.one("DOCKER") != "no" and socket.exists()
+        try:
+            _, _, uid, gid, _, home, shell = pwd.getpwnam(self.user)
+        except KeyError:
+            return case("gone")
+        groups = os.getgrouplist(self.user, gid)
+        paths = [home, f"{home}/.ssh", f"{home}/.ssh/authorized_keys"] if keys.exists() else []
+        states = {
+            "shell": shell.endswith(("/nologin", "/false")),
+            "group": is_used and uid and socket.stat().st_gid not in groups,
+            "loose": (loose := [p for p in paths if self.is_loose(p, uid)]),
+        }
+        return first(states, shell=shell, loose=" ".join(loose))
+
+    def is_loose(self, path: str, uid: int) -> bool:
+        """Whether others than a user and root can write to a file."""
+        with contextlib.suppress(OSError):
+            about = self.at(path).stat()
+            return bool(about.st_mode & 0o022) or about.st_uid not in (0, uid)
+        return False
 
     def _compose(self) -> Case:
         version = self.ask("docker", "compose", "version", "--short").text.lstrip("v")
@@ -516,9 +557,10 @@ class MachineChecks(Machine):
 # The bits of clocks_event_reasons of nvml.h; what slows an idle GPU, or one at its power limit, is
 # no fault.
 SLOWDOWNS = {0x8: "the hardware", 0x20: "its temperature", 0x40: "heat", 0x80: "the power supply"}
-# At full load the GPU runs at 2 GHz or more; with a bad negotiation of USB-PD at 500 to 850 MHz.
+# At full load the GPU runs at 2 GHz or more; with a bad negotiation of USB-PD at 500 to 850 MHz, as
+# spark-gpu-throttle-check and its users measured.
 SLOWEST_MHZ = 1000
-# The release of DGX OS with NVIDIA's cluster support.
+# The release of DGX OS that NVIDIA's Cluster Assistant requires.
 OLDEST_OS = "2026-04"
 # NVIDIA's catalog of Xids has these for faults of a program, which ends with them.
 OF_PROGRAMS = {"13", "31", "43", "45"}
@@ -536,11 +578,13 @@ DAMAGE = {
         "a fault of the NIC"
     ),
 }
-# And since the engine's start, before which there may have been other reasons.
+# And since the engine's start, before which there may have been other reasons. A cable that is moved
+# once loses the link of its two halves at both ends; more than that is our sign of a bad one.
 LOST_LINK, FLAPS = "a link that was lost", 5
 SINCE = {
     r"Killed process": "a process killed for want of memory",
     r"mlx5_core .*: Link down$": LOST_LINK,
+    r"mlx5_core .*(Port module event\[error\]|High temperature)": "a cable or a port that is faulty",
     r"nf_conntrack: table full": "a connection refused since there were too many",
 }
 
@@ -549,14 +593,14 @@ class BundleChecks(Machine):
     """What is installed."""
 
     def listed(self) -> list[tuple[str, str]]:
-        """Checksum and path of each file in the folder; none if their list is cut off."""
-        rows = [(line[:64], line[66:]) for line in self.own("SHA256SUMS").split("\n")]
+        """Checksum and path of each file of the bundle; none if their list is cut off."""
+        record = "etc/sparkgen/bundle/" if self.is_installed else ""
+        rows = [(line[:64], line[66:]) for line in self.own(f"{record}SHA256SUMS").split("\n")]
         return rows if rows[-1][1] == "verify.py" else []
 
-    def files(self) -> list[str]:
-        """Files of the root tree."""
-        paths = [path for _, path in self.listed()]
-        return [p for p in paths if p.startswith(("etc/", "opt/"))]
+    def files(self) -> dict[str, str]:
+        """The files of the root tree, with their checksums."""
+        return {path: want for want, path in self.listed() if path.startswith(("etc/", "opt/"))}
 
     def _bundle(self) -> Case:
         found = ((path, want, self.digest(self.here / path)) for want, path in self.listed())
@@ -566,18 +610,17 @@ class BundleChecks(Machine):
         return first({"empty": not self.listed(), "other": path}, wrong=said)
 
     def _files(self) -> Case:
-        found = {path: self.file_fault(path) for path in self.files()}
+        found = {path: self.file_fault(path, want) for path, want in self.files().items()}
         wrong = [f"/{path} {fault}" for path, fault in found.items() if fault]
         hidden = [f"/{path}" for path, fault in found.items() if fault is None]
         unknown = [f"/{path}" for path in found if not any(fnmatchcase(path, o) for o in EFFECTS)]
         states = {"unlisted": not found, "wrong": wrong, "unknown": unknown, "hidden": hidden}
         return first(states, wrong=wrong, hidden=hidden, unknown=unknown, number=len(found))
 
-    def file_fault(self, path: str) -> str | None:
+    def file_fault(self, path: str, want: str) -> str | None:
         """How an installed file differs, if at all; None if this user can't tell."""
         own, found = self.here / path, self.root / path
         try:
-            # Files that are missing here are reported by the check of the bundle.
             wanted, mode = own.stat().st_mode if own.exists() else 0, found.stat().st_mode
         except PermissionError:
             return None
@@ -593,7 +636,7 @@ class BundleChecks(Machine):
             return "can't be read by all users"
         if not os.access(found, os.R_OK):
             return None
-        is_same = not wanted or self.digest(found) == self.digest(own)
+        is_same = self.digest(found) == want
         if not is_same and "NCCL_IB_DISABLE=1" in found.read_text(errors="replace").split():
             return "differs, and turns RDMA off with NCCL_IB_DISABLE=1"
         return "" if is_same else "differs"
@@ -628,17 +671,21 @@ class BundleChecks(Machine):
         file = self.at(SECRETS)
         given, names = Facts(file), self.facts.all("SECRET")
         value, about = re.compile(r"[^\"'#$\s]"), file.stat() if file.exists() else None
+        values = {name: (given.all(name) or [""])[-1] for name in names}
         # A job of Slurm reads it as the site's user, who owns it then.
-        own = {0, *(known.pw_uid for known in pwd.getpwall() if known.pw_name == self.user)}
+        own = {0}
+        with contextlib.suppress(KeyError):
+            own.add(pwd.getpwnam(self.user).pw_uid)
         is_open = about and about.st_mode & (0o077 if about.st_gid else 0o007)
         theirs = is_open or (about and about.st_uid not in own)
         states = {
             "gone": not os.path.lexists(file),
             "open": theirs,
             "closed": not os.access(file, os.R_OK),
-            "empty": (empty := [n for n in names if not value.match((given.all(n) or [""])[-1])]),
+            "empty": (empty := [n for n in names if not value.match(values[n])]),
+            "spaced": (spaced := [n for n in names if values[n] != values[n].rstrip()]),
         }
-        return first(states, file=SECRETS, empty=empty)
+        return first(states, file=SECRETS, empty=empty, spaced=spaced)
 
 
 # For each file, the checks that look at what is in force; none for what is read anew at each use.
@@ -703,8 +750,10 @@ class ModelChecks(Machine):
             else:
                 folder = self.open(source)
                 fault, compared = self.fault(name, folder) if folder.is_dir() else ("", "")
-                states = {"gone": not folder.is_dir(), "folder": fault}
-                yield first(states, name, what=source, fault=fault, compared=compared)
+                closed = self.closed(engine, folder)
+                states = {"gone": not folder.is_dir(), "folder": fault, "closed": closed}
+                about = {"fault": fault, "compared": compared, "closed": closed}
+                yield first(states, name, what=source, **about)
 
     def fault(self, name: str, folder: Path) -> tuple[str, str]:
         """What is wrong with a model's folder, and what else was compared."""
@@ -712,6 +761,14 @@ class ModelChecks(Machine):
 
         fault = next(weights.faults(folder, needs_tokenizer=name == "model"), "")
         return weights.deep_fault(folder, name) if self.options.deep and not fault else (fault, "")
+
+    def closed(self, engine: Engine, folder: Path) -> str:
+        """What of a model the engine's user can't read; root's containers read everything."""
+        if not self.is_root or not (engine.venv or engine.job):
+            return ""
+        looked = ("find", "-L", str(folder), "!", "-readable", "-print", "-quit")
+        said = self.ask("runuser", "--user", self.user, "--", *looked)
+        return said.text or matched(r"^find: .(/.*).: Permission denied$", said.errors)
 
     # The cache of huggingface_hub: refs/NAME holds the commit, snapshots/COMMIT links into blobs.
     def of_hub(self, engine: Engine, name: str, source: str, revision: str, locked: str) -> Case:
@@ -726,11 +783,13 @@ class ModelChecks(Machine):
             "absent": not is_here,
             "locked": locked and commit != locked,
             "hub": fault,
+            "closed": (closed := self.closed(engine, snapshot)),
         }
         get = f"HF_HUB_CACHE={engine.hub} hf download {source} --revision {locked or revision}"
         about = {"source": source, "revision": revision, "commit": commit, "locked": locked}
         what = f"{source} at {commit[:12]}"
-        return first(states, name, **about, get=get, fault=fault, what=what, compared=compared)
+        about |= {"get": get, "fault": fault, "what": what, "compared": compared}
+        return first(states, name, **about, closed=closed)
 
     def of_files(self, paths: list[str]) -> Case:
         """A model in GGUF files."""
@@ -794,16 +853,15 @@ class SpaceChecks(Machine):
         return (int(found[1]), found[2]) if found else (0, "")
 
     def _disk(self) -> Case:
-        docker = self.ask("docker", "info", "--format", "{{.DockerRootDir}}").text
-        asked = ["/var", docker if docker and self.at(docker).exists() else "/"]
-        asked += [self.shown(self.nearest(e.hub)) for e in self.engines if e.hub]
-        disks = [(folder, *self.df(folder)) for folder in dict.fromkeys(asked)]
+        docker = self.docker_root
+        own = ["/var", *([docker] if docker and self.at(docker).exists() else [])]
+        hubs = [self.shown(self.nearest(e.hub)) for e in self.engines if e.hub]
+        disks = [(folder, *self.df(folder)) for folder in dict.fromkeys([*own, *hubs, "/"])]
         found = some_of(f"{free} GiB free in {folder}" for folder, free, _ in disks)
         crowded = [f"{used} of the inodes in {f}" for f, _, used in disks if used in FULL]
         # The hub may be on a share that this node only reads.
-        own = {folder: os.statvfs(self.nearest(folder)).f_flag for folder in asked[:2]}
-        stuck = [folder for folder in own if own[folder] & os.ST_RDONLY]
-        is_full = any(free < FREE_GIB for _, free, _ in disks)
+        stuck = [one for one in own if os.statvfs(self.nearest(one)).f_flag & os.ST_RDONLY]
+        is_full = any(free < (FREE_GIB if folder != "/" else ROOT_GIB) for folder, free, _ in disks)
         wrong = {"read-only": stuck, "full": is_full, "crowded": crowded}
         return first(wrong, found=found, crowded=crowded, stuck=stuck)
 
@@ -839,10 +897,11 @@ class SpaceChecks(Machine):
         return first({"much": used > SWAP_GIB}, used=used)
 
 
-# What else a node needs: room for compiled kernels, logs and container layers. Below the least,
+# Our choices, unless a source is named. What a node needs: room for compiled kernels, logs and
+# container layers, and in / for logins alone if that is a disk of its own. Below the least memory,
 # Docker, systemd and logins no longer work: it is the floor of sparkgen-guard too. What the kernel
 # swaps by itself while memory suffices is little; an engine's own pages are far more.
-FREE_GIB, LEAST_GIB, SWAP_GIB = 20, 2.0, 1.0
+FREE_GIB, ROOT_GIB, LEAST_GIB, SWAP_GIB = 20, 1, 2.0, 1.0
 # Inodes of a disk that are used; a file system without a table of them shows none.
 FULL = ("99%", "100%")
 

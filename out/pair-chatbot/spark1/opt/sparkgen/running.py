@@ -182,6 +182,9 @@ ELSEWHERE |= {"volumes"}
 UNSET = {"Memory": "mem_limit", "NanoCpus": "cpus", "CpuQuota": "cpu_quota"}
 UNSET |= {"CpuShares": "cpu_shares", "CpusetCpus": "cpuset", "PidMode": "pid", "CapAdd": "cap_add"}
 UNSET |= {"Privileged": "privileged", "Devices": "devices", "ExtraHosts": "extra_hosts"}
+UNSET |= {"ReadonlyRootfs": "read_only", "CapDrop": "cap_drop", "GroupAdd": "group_add"}
+UNSET |= {"Sysctls": "sysctls", "Tmpfs": "tmpfs", "PidsLimit": "pids_limit", "Dns": "dns"}
+UNSET |= {"MemoryReservation": "mem_reservation", "CgroupParent": "cgroup_parent"}
 # What Docker does not say, unlike what it says is not set.
 UNTOLD = object()
 
@@ -285,6 +288,9 @@ def container_faults(
         wanted = {**variables(node, want.get("env_file", ())), **want.get("environment", {})}
         built_in = (built.get("Config") or {}).get("Env")
         found += of_environment(wanted, config["Env"] or [], built_in)
+        user = config.get("User") or ""
+        if "user" not in want and built and user != (built["Config"] or {}).get("User", ""):
+            found.append(f"the user {user or 'root'}, which the bundle does not set")
     if "Mounts" in have:
         found += of_mounts(want.get("volumes", ()), have["Mounts"])
     found += of_settings(want, have)
@@ -343,10 +349,28 @@ class RunningChecks(Machine):
             if is_off or about.condition in BROKEN:
                 found = case("timer", unit=file.name) if is_off else about
                 yield found._replace(check=f"unit {file.name[9:]}")
+        for name in self.needed(own):
+            if self.unit(name).get("LoadState") == "masked":
+                yield case("masked", f"unit {name}", unit=name)
+        yield from self.left(own, there)
+        yield from self.of_drop_ins(own)
+
+    def needed(self, own: Path) -> list[str]:
+        """Units of other packages without which those of the bundle don't start."""
+        texts = (text_of(file) for file in own.glob("sparkgen-*.service"))
+        found = {name for text in texts for name in matched(r"^Requires=(.*)$", text).split()}
+        found |= {"systemd-networkd.service"} if self.halves else set()
+        return sorted(name for name in found if not name.startswith("sparkgen-"))
+
+    def left(self, own: Path, there: Path) -> Iterator[Case]:
+        """Units on the node that the bundle does not have."""
         for file in sorted(there.glob("sparkgen-*")):
             if file.is_file() and not (own / file.name).exists():
                 kind = "undo" if file.name.startswith("sparkgen-undo") else "left"
                 yield case(kind, f"unit {file.name[9:]}", unit=file.name)
+
+    def of_drop_ins(self, own: Path) -> Iterator[Case]:
+        """The bundle's changes to units of other packages."""
         for file in sorted(own.glob("*.d/*")):
             unit = file.parent.name.removesuffix(".d")
             is_unread = self.unit(unit).get("NeedDaemonReload") == "yes"
@@ -424,6 +448,8 @@ class RunningChecks(Machine):
         extra = [
             p for p in about.get("DropInPaths", "").split() if not (self.here / p[1:]).exists()
         ]
+        # The distribution has some for all units.
+        extra = [p for p in extra if not p.startswith("/usr/lib/systemd/system/service.d/")]
         extra += [p for p in about.get("FragmentPath", "").split() if p != path]
         read = [path, *re.findall(r"(?m)^ExecStart=.*?(/opt/sparkgen/\S+)", text)] if is_up else []
         older = self.changed_since(name, STARTED, read)
@@ -519,14 +545,15 @@ class RunningChecks(Machine):
     def listener(self, port: str) -> str:
         """What listens on a port: nothing, "ours" for the bundle, or another program's name."""
         options = ("--no-header", "--listening", "--tcp", "--numeric", "--processes")
-        found = self.ask("ss", *options, f"sport = :{port}").text.partition("\n")[0]
-        pid = re.search(r'"([^"]*)",pid=(\d+)', found)
+        found = self.ask("ss", *options, f"sport = :{port}").text
+        holders = re.findall(r'"([^"]*)",pid=(\d+)', found)
         # Only root sees which process it is, and a job does not run in one of Docker's containers.
-        if not found or self.job_runs() or (self.ours() and not pid):
+        if not found or self.job_runs() or (self.ours() and not holders):
             return "ours" if found else ""
-        if not pid:
+        if not holders:
             return "a process that only root can see"
-        return "ours" if self.is_ours(pid[2]) else f"{pid[1]} (process {pid[2]})"
+        others = [f"{name} (process {pid})" for name, pid in holders if not self.is_ours(pid)]
+        return some_of(others) or "ours"
 
     def _ports(self, engine: Engine) -> Case:
         owners = [(name, port, self.listener(port)) for name, port in engine.facts.rows("PORT")]

@@ -235,6 +235,11 @@ class Machine:
         asked = ("docker", "info", "--format", "{{.ServerVersion}}")
         return self.ask(*asked).text if self.facts.one("DOCKER") != "no" else ""
 
+    @property
+    def docker_root(self) -> str:
+        """Where Docker keeps its data."""
+        return self.ask("docker", "info", "--format", "{{.DockerRootDir}}").text
+
     def image(self, form: str, name: str) -> Answer:
         """What Docker says of an image."""
         return self.ask("docker", "image", "inspect", "--format", form, name)
@@ -407,7 +412,7 @@ class Engine:
 
 CURL = ("curl", "--fail", "--silent", "--show-error", "--max-time", "10")
 DRIVER = ("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
-# The GPU is busy from this percentage of its time on.
+# The GPU is busy from this percentage of its time on: our choice, far above what a desktop needs.
 BUSY = 90
 LINK_LOCAL = r" inet6 .* scope (link|host) "
 # When a unit was started, in microseconds since boot.

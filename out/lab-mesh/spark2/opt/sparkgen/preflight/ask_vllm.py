@@ -219,13 +219,16 @@ def room_for(config, weights, memory):
 
 def plan_cache(config, room):
     """The KV cache as the engine's core plans it, with workers that only answer."""
+    from vllm.config import set_current_vllm_config
+    from vllm.platforms import current_platform
     from vllm.v1.core.sched.output import SchedulerOutput  # noqa: F401 (the order that the engine imports in)
     from vllm.v1.engine.core import EngineCore
+    from vllm.v1.worker.gpu.attn_utils import get_kv_cache_spec
 
-    layers = config.compilation_config.static_forward_context
-    caching = {n: layer for n, layer in layers.items() if hasattr(layer, "get_kv_cache_spec")}
-    made = {name: layer.get_kv_cache_spec(config) for name, layer in caching.items()}
-    specs = {name: spec for name, spec in made.items() if spec}
+    # Workers settle the size of blocks once they have their layers.
+    with set_current_vllm_config(config):
+        current_platform.update_block_size_for_backend(config)
+        specs = get_kv_cache_spec(config)
 
     def layouts():
         from vllm.v1.worker.worker_base import WorkerBase
@@ -253,6 +256,29 @@ def plan_cache(config, room):
     core.available_gpu_memory_for_kv_cache = -1
     planned = core._initialize_kv_caches(config)
     return planned[-1] if isinstance(planned, tuple) else planned
+
+
+def check_graphs(config, planned):
+    """CUDA graphs as workers settle them, which need a block of states for each sequence."""
+    from vllm.config import set_current_vllm_config
+
+    layers = config.compilation_config.static_forward_context
+    builders = {}
+    with set_current_vllm_config(config):
+        for group in planned.kv_cache_groups:
+            backend = layers[group.layer_names[0]].get_attn_backend()
+            support = backend.get_builder_cls().get_cudagraph_support(config, group.kv_cache_spec)
+            builders[backend.get_name()] = support
+    if not builders:
+        return
+    name = min(builders, key=lambda each: builders[each].value)
+    config.compilation_config.resolve_cudagraph_mode_and_sizes(
+        builders[name],
+        name,
+        1 + (config.num_speculative_tokens or 0),
+        kv_cache_config=planned,
+        max_num_reqs=config.scheduler_config.max_num_seqs,
+    )
 
 
 def of_configuration(config):
@@ -327,6 +353,9 @@ def ask(words, memory, answers):
         room = room_for(config, found["parameter_bytes"], memory)
         planned = plan_cache(config, room)
         states = described(of_plan, config, planned, room)
+        # The releases to 0.20 have no such check, or one with other arguments.
+        with suppress(AttributeError, TypeError):
+            check_graphs(config, planned)
         answers.accepted(stage, **states)
     except SystemExit:
         answers.ended(stage or start.stage, heard.getvalue())

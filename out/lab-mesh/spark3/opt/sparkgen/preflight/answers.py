@@ -151,7 +151,8 @@ def _last_frame(error, package):
 
 
 def _is_of(package, frame):
-    return f"/{package}/" in frame.filename
+    # An environment may have the engine's name: /opt/vllm/lib/python3.12/site-packages/torch.
+    return f"/{package}/" in f"/{_shortened(frame.filename)}"
 
 
 def _is_raised(frame):
@@ -177,4 +178,4 @@ def _what_lacks(error):
 
 
 def _shortened(path):
-    return re.sub(r".*/(?:site|dist)-packages/", "", path)
+    return re.sub(r".*/lib/python3[.0-9]*/(?:(?:site|dist)-packages/)?", "", path)
