@@ -31,7 +31,7 @@ from generator.fixing.repair import Repair, repair
 from generator.pipeline import Reading, read_site
 from generator.records import replace
 from generator.reports.text import difference, text
-from generator.resources import ROOT
+from generator.resources import ROOT, rows
 from generator.rules import RULES
 from generator.rules.registry import Fault
 from generator.sitefile.lint import lint
@@ -203,6 +203,7 @@ def findings_in_the_source() -> Iterator[str]:
     """The ids of findings about a site file; SG8xx are about a bundle, SG9xx about sparkgen."""
     for module in (ROOT / "generator").rglob("*.py"):
         yield from re.findall(r'"(SG[0-7]\d\d|SG880)"', module.read_text(encoding="utf-8"))
+    yield from (rule for _, rule, _, _ in rows("other-words"))
 
 
 def test_every_case_is_a_site_with_its_findings() -> None:
