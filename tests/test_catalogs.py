@@ -25,6 +25,7 @@ HF_IDS = [item["id"] for entry in MODELS.values() for item in entry["checkpoints
 SOURCES = {"aic", "recipes", "registry", "playbooks", "transformers", "card", "github", "web"}
 KEYS = {
     "hf_id",
+    "vision_tower",
     "like",
     "gated",
     "parameters_b",

@@ -363,10 +363,10 @@ CABLE  FROM       TO         SUBNETS                       KIND  LENGTH  LABEL
 1      spark1:p0  spark2:p0  10.100.0.0/24, 10.100.1.0/24  DAC   0.5 m   A1
 
 NODE    STAGE          WEIGHTS  RESERVE  KV CACHE  KV MEMORY  HEADROOM  SYSTEM
-spark1  0 (40 layers)  33.9     4.9      40.0      57.0       17.0      23.9
-spark2  1 (40 layers)  33.9     4.9      40.0      57.0       17.0      23.9
+spark1  0 (40 layers)  33.9     4.7      40.0      57.2       17.2      23.9
+spark2  1 (40 layers)  33.9     4.7      40.0      57.2       17.2      23.9
 
-Memory in GiB: fits: 17.0 GiB left on spark1 beside 32 sequences of 16384 tokens
+Memory in GiB: fits: 17.2 GiB left on spark1 beside 32 sequences of 16384 tokens
 """
 
 

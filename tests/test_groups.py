@@ -282,7 +282,7 @@ def test_one_group_restarts_alone(is_known: bool) -> None:
     assert change.outcome.seconds == 120 + 60 + 1200
     restarted = [node.name for node in change.nodes if node.stops and node.starts]
     assert restarted == ["spark7", "spark8"]
-    assert [str(step) for step in change.order][1:] == [
+    assert [str(step) for step in change.outcome.steps][1:] == [
         "stop the engine of small, the head first: spark8, spark7",
         "install.sh --apply: spark7, spark8",
         "start the engine of small, the head last: spark7, spark8",
@@ -296,7 +296,7 @@ def test_a_name_answers_while_its_replicas_restart() -> None:
         "one engine alone answers to gpt-oss-120b meanwhile, at its own address"
     )
     assert change.outcome.seconds is None
-    steps = [str(step).partition(":")[0] for step in change.order]
+    steps = [str(step).partition(":")[0] for step in change.outcome.steps]
     assert steps[1:] == [
         "stop the engine of chat, the head first",
         "install.sh --apply",
@@ -351,7 +351,7 @@ def test_what_a_gateway_keeps_moves_with_it() -> None:
     """Keys come before the proxy starts, and chats once the old page has stopped."""
     text = (GOLDEN / "groups-gateway/site.yaml").read_text()
     moved = text.replace("gateway: {node: spark5}", "gateway: {node: spark1}")
-    steps = [str(step) for step in reviewed(text, moved).order]
+    steps = [str(step) for step in reviewed(text, moved).outcome.steps]
     wanted = [
         "copy the clients' keys, /etc/sparkgen/proxy.keys, from spark5: spark1",
         "systemctl start sparkgen-proxy: spark1",
@@ -360,7 +360,7 @@ def test_what_a_gateway_keeps_moves_with_it() -> None:
         "copy the chat page's data, the Docker volume sparkgen-web-ui, from spark5: spark1",
     ]
     assert [step for step in steps if step in wanted] == wanted
-    assert not reviewed(text, text + " ").order
+    assert not reviewed(text, text + " ").outcome.steps
 
 
 def test_another_group_on_the_same_nodes() -> None:
@@ -369,7 +369,7 @@ def test_another_group_on_the_same_nodes() -> None:
     third = "  - name: chat-c\n    nodes: [spark7, spark8]\n    same_as: chat\n"
     change = reviewed(SWITCH, SWITCH[:small] + third + SWITCH[rest:])
     assert change.downtime == "small is replaced by chat-c; nobody answers to gpt-oss-20b any more"
-    steps = [str(step) for step in change.order]
+    steps = [str(step) for step in change.outcome.steps]
     assert "stop the engine of small, the head first: spark8, spark7" in steps
     started = steps.index("start the engine of chat-c, the head last: spark8, spark7")
     assert "wait until these serve: spark7" in steps[started + 1 :]
@@ -414,7 +414,7 @@ def rack(groups: Groups) -> str:
 
 def waves(change: Review) -> list[str]:
     """The stops, starts and waits, in order."""
-    steps = (str(step).replace("the engine of ", "") for step in change.order)
+    steps = (str(step).replace("the engine of ", "") for step in change.outcome.steps)
     words = (re.match(r"(stop|start(?! the node)|wait) (\S+?)[,:]? ", step) for step in steps)
     return [f"{word[1]} {word[2]}".replace(" until", "") for word in words if word]
 
