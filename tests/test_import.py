@@ -27,8 +27,9 @@ from generator.adoption.found import End, Ended, Loss, Word
 from generator.adoption.reading import Input, read
 from generator.audit.findings import audit
 from generator.bundle.render import render
+from generator.capture import CaptureError
 from generator.capture.archive import read as read_archive
-from generator.diagnostics import Span
+from generator.diagnostics import Severity, Span
 from generator.drift import drift
 from generator.drift.recorded import of_captures
 from generator.pipeline import read_site
@@ -996,13 +997,91 @@ def test_three_nodes_of_a_recipe(word: str, kind: str, is_guess: bool) -> None:
     assert ("that a switch joins the nodes" in adopted.text) is is_guess
 
 
-def test_other_models_are_reported() -> None:
-    serve = "docker run vllm/vllm-openai:v0.33.0 {} --port 8000\n"
-    text = serve.format("openai/gpt-oss-120b") + serve.format("Qwen/Qwen3-Embedding-8B")
-    adopted = adopt(read([Input("", "run.sh", text.encode())]), "mine", "mine.yaml")
-    message = "Qwen/Qwen3-Embedding-8B, which is served too: a group of its own ('groups')"
-    assert [(one.line, one.item.place.span.line) for one in lost(adopted)] == [(message, 1)]
-    assert adopted.draft.get("model", "name") == "gpt-oss-120b"
+@pytest.mark.parametrize(
+    ("text", "kept", "line"),
+    [
+        ("{big} --port 8000 &\n{small} --port 8000", "gpt-oss-120b", 1),
+        ("{big} --port 8000 &\n{big} --port 8000 --max-num-seqs 4", "gpt-oss-120b", None),
+        ('if test -n "$X"; then\n{small} --port 1\nelse\n{big} --port 2\nfi', "gpt-oss-20b", 3),
+        ("case $1 in\na) exec {small} --port 1;;\n*) {big} --port 2;;\nesac", "gpt-oss-20b", 2),
+        ('if test -n "$X"; then\n{big} --port 1\nelse\n{big} --port 2\nfi', "gpt-oss-120b", 3),
+    ],
+)
+def test_only_one_of_several_engines_runs(text: str, kept: str, line: int | None) -> None:
+    """Engines with one port, or in two branches of a condition, never serve together."""
+    small, big = (f"vllm serve openai/gpt-oss-{size}" for size in ("20b", "120b"))
+    result = import_script(text.format(small=small, big=big))
+    why = "it is served instead of another: only one of them runs"
+    said = [(one.why, one.item.place.span.line - 1) for one in lost(result) if one.why == why]
+    assert said == ([(why, line)] if line is not None else [])
+    assert result.draft.get("model", "name") == kept
+
+
+def test_engines_of_one_branch_serve_together() -> None:
+    both = "vllm serve openai/gpt-oss-120b --port 1 &\nvllm serve openai/gpt-oss-20b --port 2\n"
+    for script in (both, f'if test -n "$X"; then\n{both}fi'):
+        groups = import_script(script).draft.get("groups")
+        assert [group["model"]["name"] for group in groups] == ["gpt-oss-120b", "gpt-oss-20b"]
+
+
+def import_script(text: str) -> Adoption:
+    return adopt(read([Input("", "run.sh", f"#!/bin/bash\n{text}\n".encode())]), "a", "a.yaml")
+
+
+def test_a_function_that_hands_its_arguments_on() -> None:
+    """A wrapper of a command is that command; one that does more is not."""
+    call = "run_it run --gpus all vllm/vllm-openai:v0.23.0 --model openai/gpt-oss-120b --port 8123"
+    for wrapper in ('run_it() { docker "$@"; }', 'run_it () {\n  sudo docker "$@"\n}'):
+        result = import_script(f"{wrapper}\n{call}")
+        assert result.draft.get("engine", "image") == "vllm/vllm-openai:v0.23.0"
+        assert str(result.draft.get("engine", "port")) == "8123"
+    with pytest.raises(CaptureError, match="starts no engine"):
+        import_script(f'run_it() {{ echo "$@"; }}\n{call}')
+
+
+def test_lines_of_a_folded_text_are_one_command() -> None:
+    """In YAML's folded text ends of lines are spaces, also in quotes, unless it keeps them."""
+    lines = 'bash -c "echo ready &&', "vllm serve openai/gpt-oss-120b", "--max-num-seqs 7", '"'
+    for fold, indent, limit in ((">", 0, "7"), (">", 2, "None"), ("|", 0, "None")):
+        command = "".join(f"      {' ' * indent * (n == 2)}{own}\n" for n, own in enumerate(lines))
+        text = (
+            f"services:\n  a:\n    image: vllm/vllm-openai:v0.23.0\n    command: {fold}\n{command}"
+        )
+        result = adopt(read([Input("", "compose.yaml", text.encode())]), "mine", "mine.yaml")
+        assert result.draft.get("model", "name") == "gpt-oss-120b"
+        assert str(result.draft.get("model", "max_sequences")) == limit
+
+
+def test_variables_that_compose_leaves_to_a_shell() -> None:
+    """Compose takes one of two dollar signs away, whatever quotes are around them."""
+    for quote in "'\"":
+        text = (
+            "services:\n  a:\n    image: vllm/vllm-openai:v0.33.0\n"
+            "    environment: {OWN: openai/gpt-oss-120b}\n    volumes: [/opt/hf:/x/huggingface]\n"
+            f"    command: >\n      sh -c {quote}vllm serve $${{OWN}}\n"
+            f"      --download-dir /x/huggingface{quote}\n"
+        )
+        result = adopt(read([Input("", "compose.yaml", text.encode())]), "mine", "mine.yaml")
+        assert result.draft.get("model", "name") == "gpt-oss-120b"
+        # The folder is also where the setting says.
+        assert result.draft.get("engine", "files", 0, "target") == "/x/huggingface"
+        assert [f.rule for f in result.findings if f.severity is Severity.ERROR] == []
+
+
+def test_what_a_script_exports_stays_outside_containers() -> None:
+    serve = "vllm serve openai/gpt-oss-120b"
+    for start, env in (("", {"NCCL_DEBUG": "INFO"}), ("docker exec -it node ", None)):
+        result = import_script(f"export NCCL_DEBUG=INFO\n{start}{serve}")
+        assert result.draft.get("engine", "env") == env
+
+
+def test_macros_of_llama_swap_with_a_hyphen() -> None:
+    text = (
+        "macros:\n  run-it: /opt/bin/llama-server --port ${PORT}\nmodels:\n  a:\n"
+        "    cmd: ${run-it} -m /models/gpt-oss-120b.gguf -c 8192\n"
+    )
+    result = adopt(read([Input("", "config.yaml", text.encode())]), "mine", "mine.yaml")
+    assert str(result.draft.get("model", "context_length")) == "8192"
 
 
 VLLM = (

@@ -140,11 +140,8 @@ class Cabling:
         found = [*islands(names, joined)]
         if len(found) > 1:
             return self.kind
-        return (
-            PAIRS
-            if found[0].kind == DIRECT and not TOPOLOGIES[self.kind].reaches_all
-            else found[0].kind
-        )
+        is_pair = found[0].kind == DIRECT and not TOPOLOGIES[self.kind].reaches_all
+        return PAIRS if is_pair else found[0].kind
 
     def _kind(self, ranks: int) -> str:
         """The kind of topology."""
@@ -255,7 +252,7 @@ class Cabling:
             is_known = bool(self._groups and self._addressed())
             return [
                 ((w.node.name, port), (_SWITCH_NAME, number))
-                for port in self._switch_ports()
+                for port in sorted({p for w in self.nodes for p in w.ports}) or self._ports[:1]
                 for number, w in enumerate(self.nodes, start=1 + port * len(self.nodes))
                 if port in (w.ports if is_known else w.ports or self._ports)
             ]
@@ -272,10 +269,6 @@ class Cabling:
         if len(edges) == len(names):
             return self._around(edges)
         return [((a, 0), (b, 1)) for a, b in zip(names, [*names[1:], names[0]], strict=True)]
-
-    def _switch_ports(self) -> list[int]:
-        found = sorted({port for w in self.nodes for port in w.ports})
-        return found or list(self._ports[:1])
 
     def _around(self, edges: list[Edge]) -> list[Edge]:
         """The edges of a ring, starting from the head, and the nodes in that order."""
@@ -373,8 +366,7 @@ def management(node: FoundNode, wanted: str = "") -> tuple[str, Word] | None:
 def _node(draft: Draft, number: int, node: FoundNode, wanted: str, guessed: bool) -> None:
     path = ("nodes", number)
     draft.put((*path, "name"), node.name, node.place)
-    known = management(node, wanted)
-    if known:
+    if known := management(node, wanted):
         name, word = known
         draft.put((*path, "management", "interface"), name, word)
         draft.put((*path, "management", "address"), word.text, word)
@@ -454,8 +446,7 @@ def _beside(known: IPv4Interface, taken: set[IPv4Address]) -> str:
     """Another address of the same subnet, which is then taken."""
     ends = {known.network.network_address, known.network.broadcast_address}
     near = (known.ip + step for distance in range(1, 9) for step in (distance, -distance))
-    free = [ip for ip in near if ip in known.network and ip not in taken | ends]
-    found = free[0] if free else known.ip
+    found = next((ip for ip in near if ip in known.network and ip not in taken | ends), known.ip)
     taken.add(found)
     return f"{found}/{known.network.prefixlen}"
 
@@ -508,9 +499,7 @@ def is_pooled(cabling: Cabling) -> bool:
 
 def _pool(cabling: Cabling) -> IPv4Network | None:
     known = _subnets(cabling)
-    if not known:
-        return None
-    return IPv4Network(f"{known[0][1].ip}/16", strict=False)
+    return IPv4Network(f"{known[0][1].ip}/16", strict=False) if known else None
 
 
 def _host(cabling: Cabling, name: str) -> int | None:

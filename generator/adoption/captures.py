@@ -161,8 +161,8 @@ class _Reader:
 
     def _release(self) -> Word | None:
         # Each update adds its own; the last one counts.
-        found = list(self._found("commands/dgx-release.txt", r'DGX_OTA_VERSION="?([0-9.]+)'))
-        return found[-1] if found else None
+        found = self._found("commands/dgx-release.txt", r'DGX_OTA_VERSION="?([0-9.]+)')
+        return next(reversed([*found]), None)
 
     def _memory(self) -> float | None:
         text = self._capture.texts.get("commands/meminfo.txt", "")

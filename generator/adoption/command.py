@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import dropwhile, pairwise
+from itertools import dropwhile, pairwise, takewhile
 from typing import Any
 
 from generator import catalogs
@@ -88,6 +88,11 @@ class Command:
         return None
 
     @property
+    def around(self) -> tuple[str, ...]:
+        """The blocks of a script that it is in."""
+        return next((w.around for w in (*self.program, *self.container.words)), ())
+
+    @property
     def launcher(self) -> str:
         """What starts the ranks, if not the engine itself; empty if unknown."""
         names = {variable.name for variable in self.container.env}
@@ -109,8 +114,7 @@ class Command:
 
     def entry(self, *names: str) -> Entry | None:
         """The last flag with any of these names."""
-        found = [entry for entry in self.entries if entry.name in names]
-        return found[-1] if found else None
+        return next((entry for entry in reversed(self.entries) if entry.name in names), None)
 
     @property
     def rank(self) -> int:
@@ -158,9 +162,10 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
     engine = image.engine if image else starting.of_image(text)
     if engine and words and not is_script and _MODEL.match(words[0].text):
         return _command(engine, container, _until_break(words), ray, programs)
-    if marked and words and re.match(r"serve$|-", words[0].text) and _names_a_model(container):
+    first = int(bool(words) and words[0].text == "serve")
+    is_own = first or (words and words[0].text[:1] == "-" and _names_a_model(container))
+    if marked and is_own:
         # The start of the image is the engine's own.
-        first = int(words[0].text == "serve")
         command = _command(marked, container, _until_break(words[first:]), ray, programs)
         return replace(command, program=tuple(words[:first]))
     if ray:
@@ -204,9 +209,8 @@ def _outside(words: Sequence[Word], begin: int, end: int) -> Iterator[Item]:
 
 
 def _until_break(words: Sequence[Word]) -> list[Word]:
-    ends = (n for n, word in enumerate(words) if word.breaks or _REDIRECTION.match(word.text))
-    end = next(ends, len(words))
-    return [word for word in words[:end] if word.text != "\\"]
+    own = takewhile(lambda word: not (word.breaks or _REDIRECTION.match(word.text)), words)
+    return [word for word in own if word.text != "\\"]
 
 
 def _command(

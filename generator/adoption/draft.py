@@ -54,11 +54,10 @@ class Draft:
                 node = node[part]
             else:
                 node = node.setdefault(part, empty)
-        last = path[-1]
         if isinstance(node, list):
             node.append(value)
         else:
-            node[last] = value
+            node[path[-1]] = value
         self._done.append((End.SITE, path, ""))
         if self.todo.pop(path, None):
             self.comments.pop(path, None)

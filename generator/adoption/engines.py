@@ -7,9 +7,9 @@ from itertools import count
 from generator.adoption import cables, mounts, offload, running, serving
 from generator.adoption import variables as environment
 from generator.adoption.cables import Cabling, Edge
-from generator.adoption.command import Command, find, is_server
+from generator.adoption.command import Command, is_server
 from generator.adoption.draft import Draft
-from generator.adoption.found import FoundNode, Variable, Word
+from generator.adoption.found import End, Ended, FoundNode, Item, Variable, Word
 from generator.adoption.nodes import (
     command_of,
     control_of,
@@ -151,7 +151,8 @@ def _group(
     path: KeyPath = ("groups", len(written))
     draft.put((*path, "name"), name)
     draft.put((*path, "nodes"), nodes)
-    alike = (other for other, own in written.items() if _serves_alike(own, group))
+    said = [group.data[key] for key in ("model", "engine")]
+    alike = (n for n, own in written.items() if [own.data["model"], own.data["engine"]] == said)
     if other := next(alike, None):
         draft.put((*path, "same_as"), other)
         draft.remark(path, group, ())
@@ -163,21 +164,13 @@ def _group(
         draft.graft((), group, ("defaults",))
 
 
-def _serves_alike(one: Draft, other: Draft) -> bool:
-    """Whether two groups have the same model and engine."""
-    return all(one.data[key] == other.data[key] for key in ("model", "engine"))
-
-
 def _group_name(head: Command, taken: Collection[str]) -> str:
     """A name for a group: from its unit in a bundle, or else from what it serves."""
     own = head.container.name.lstrip("/")
     alias = head.entry("served-model-name", "served_model_name", "alias")
     served = alias.place.text if alias else head.served.text if head.served else head.engine
-    text = (
-        own.removeprefix(_UNIT)
-        if own.startswith(_UNIT)
-        else served.rpartition("/")[2].removesuffix(".gguf")
-    )
+    text = served.rpartition("/")[2].removesuffix(".gguf")
+    text = own.removeprefix(_UNIT) if own.startswith(_UNIT) else text
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:28].strip("-") or "group"
     names = (f"{plain}-{number}" if number > 1 else plain for number in count(1))
     return next(name for name in names if name not in taken)
@@ -261,14 +254,20 @@ def _nccl(draft: Draft, nodes: Sequence[FoundNode], kind: str) -> None:
 
 def _other_engines(draft: Draft, nodes: Sequence[FoundNode], heads: Sequence[Command]) -> None:
     """Record what is served besides what the site file contains."""
-    served = {one.served.text for one in heads if one.served}
-    for node in nodes:
-        for container in node.containers if heads else ():
-            command = find(container, dict(node.programs))
-            if command and command.served and command.served.text not in served:
-                served.add(command.served.text)
-                text = f"{command.served.text}, which is served too: a group of its own ('groups')"
-                draft.lose(text, command.served)
+    known = {(one.served.text, running.port(one)) for one in heads if one.served}
+    for node in nodes if heads else ():
+        commands = running.commands_of(node)
+        mine = [command for command in commands if command in heads]
+        for command in commands:
+            served, port = command.served, running.port(command)
+            if served and not command.rank and (served.text, port) not in known:
+                known.add((served.text, port))
+                why = "it is served too: a group of its own ('groups')"
+                if running.is_instead(command, mine):
+                    why = "it is served instead of another: only one of them runs"
+                others = (word for word in command.container.words if word != served)
+                item = Item(served.text, served.text, (served, *others))
+                draft.ended.append(Ended(item, End.LOST, why=why))
 
 
 def ordered_engine(draft: Draft) -> None:

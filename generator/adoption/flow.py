@@ -36,12 +36,12 @@ class _Block:
 
     def __init__(self, kind: str, at: int, holds: bool | None, is_expected: bool = False) -> None:
         self.kind, self.at, self.holds, self.left, self.remark = kind, at, holds, holds, ""
-        self.part, self.why, self.is_expected = kind, _NEVER, is_expected
+        self.part, self.why, self.is_expected, self.begin = kind, _NEVER, is_expected, at
 
     @property
     def around(self) -> str:
         kind = "&&" if self.kind in ("{", "(") else self.kind
-        return kind if kind.endswith("()") else f"{kind} {self.at}"
+        return kind if kind.endswith("()") else f"{kind} {self.begin}:{self.at}"
 
 
 class Control:

@@ -19,7 +19,7 @@ from generator.adoption.flow import CONDITION, behind, commands
 from generator.adoption.found import REMOVED, End, Ended, Found, Item, Word
 from generator.adoption.scripts import is_read
 from generator.adoption.shell import unwrapped
-from generator.adoption.text import Text, variables
+from generator.adoption.text import Text
 from generator.adoption.variables import unread
 from generator.adoption.yaml_file import Yaml
 from generator.resources import rows
@@ -31,7 +31,7 @@ _UNKNOWN = "it is not read"
 _COMMANDS = ("script", "variable", "docker")
 _REST = "the rest of a command of which the site file has a part"
 _STARTS = re.compile(
-    r"(.*/)?(eval|exec|sudo|env|nohup|bash|docker|podman|nerdctl|container|run|run_cluster\.sh|export|declare)"
+    r"[^(\s]+\)|(.*/)?(eval|exec|sudo|env|nohup|bash|docker|podman|nerdctl|container|run|run_cluster\.sh|export|declare)"
 )
 
 
@@ -67,12 +67,6 @@ def of_entries(text: Text, kind: str, owner: str = "") -> Iterator[Item]:
         word = text.word(found[2].strip(), *found.span(2))
         if found[2].strip():
             yield Item(f"{section}.{found[1]}", word.text, (word,), kind, owner)
-
-
-def of_variables(text: Text, kind: str) -> Iterator[Item]:
-    """Each NAME=VALUE."""
-    for own in variables(text):
-        yield Item(own.name, own.value.text, (own.value,), kind)
 
 
 def of_commands(words: Sequence[Word], here: Mapping[int, str] = {}) -> Iterator[Item]:

@@ -48,16 +48,7 @@ def outside(container: Container, path: str) -> str:
 
     It is no whole path if only a shell knows it, as for `~/models`.
     """
-    found = next((mount for mount in mounts(container) if mount.holds(path)), None)
-    return found.outside(path) if found else path
-
-
-def _has_extension(name: str) -> bool:
-    """Whether a name ends like that of a file, perhaps with a version behind: lib.so.1.2."""
-    parts = name.split(".")[1:]
-    while parts and parts[-1].isdigit():
-        parts.pop()
-    return bool(parts) and re.fullmatch(r"(?=[0-9]*[a-z])[a-z0-9]{1,6}", parts[-1]) is not None
+    return next((own.outside(path) for own in mounts(container) if own.holds(path)), path)
 
 
 def fill(draft: Draft, container: Container) -> None:
@@ -65,7 +56,12 @@ def fill(draft: Draft, container: Container) -> None:
     models = list(texts(draft.get("model")))
     args = [*models, *texts(draft.get("engine", "args"))]
     known = [*args, *texts(draft.get("engine", "env"))]
-    for mount in (m for m in mounts(container) if not _is_hub(container, m)):
+    for mount in mounts(container):
+        if _is_hub(container, mount):
+            if _is_named(mount, args):
+                # Beside the hub's own place, at which the site mounts it.
+                _settle(draft, mount, True)
+            continue
         with draft.ending(Item(mount.target, mount.source, (mount.word,))):
             if any(f"{model}/".startswith(f"{mount.source}/") for model in models):
                 draft.settle("model")
@@ -115,7 +111,11 @@ def _is_named(mount: Mount, known: Sequence[str]) -> bool:
 
 
 def _is_file(mount: Mount) -> bool:
-    return _has_extension(mount.target.rpartition("/")[2])
+    """Whether a name ends like that of a file, perhaps with a version behind: lib.so.1.2."""
+    parts = mount.target.rpartition("/")[2].split(".")[1:]
+    while parts and parts[-1].isdigit():
+        parts.pop()
+    return bool(parts) and re.fullmatch(r"(?=[0-9]*[a-z])[a-z0-9]{1,6}", parts[-1]) is not None
 
 
 def _settle(draft: Draft, mount: Mount, is_named: bool) -> None:

@@ -52,8 +52,7 @@ def variables_of(node: FoundNode, command: Command | None) -> list[Variable]:
             env = command.container.env if command and is_own else container.env
             merged |= {variable.name: variable for variable in env}
     # Without a known command that serves a model, only NCCL's variables concern the cluster.
-    kept = (v for v in merged.values() if command or v.name.startswith("NCCL_"))
-    return list(kept)
+    return [v for v in merged.values() if command or v.name.startswith("NCCL_")]
 
 
 def control_of(

@@ -289,7 +289,8 @@ class _Reader:
         """Read a file of NAME=VALUE lines: a launcher's, NCCL's, or one that another file reads."""
         is_conf = _is_nccl_conf(one.name, text, len(settings))
         if not text.text.startswith("#!"):
-            self._items += items.of_variables(text, "nccl" if is_conf else "env")
+            kind = "nccl" if is_conf else "env"
+            self._items += (Item(v.name, v.value.text, (v.value,), kind) for v in settings)
         self._env_files[PurePath(one.name).name] = settings
         if recipes.is_settings(settings):
             container, nodes = recipes.settings(settings)

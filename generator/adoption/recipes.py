@@ -26,10 +26,8 @@ _PREFIX = "CONTAINER_"
 
 def is_recipe(file: Yaml) -> bool:
     """Whether a YAML file is a recipe."""
-    has = [
-        file.get(file.root, key) is not None
-        for key in ("model", "container", "command", "defaults")
-    ]
+    keys = ("model", "container", "command", "defaults")
+    has = [file.get(file.root, key) is not None for key in keys]
     return file.get(file.root, "recipe_version") is not None or sum(has) > 2
 
 

@@ -74,14 +74,14 @@ def engines(nodes: Sequence[FoundNode]) -> list[Engine]:
     heads: list[Engine] = []
     workers: list[tuple[FoundNode, Command]] = []
     for node in nodes:
-        for command in _commands(node):
+        for command in commands_of(node):
             if command.rank:
                 workers.append((node, command))
             elif command.served is None:
                 return []
             elif (first := _same_job(heads, node, command)) is not None:
                 heads[first] = heads[first].joined(node.name, command)
-            elif not _is_taken(heads, node, command):
+            elif not is_instead(command, [e.head for e in heads if e.names[0] == node.name]):
                 heads.append(Engine(command, ((node.name, command),)))
     for node, command in workers:
         mine = _meeting(heads, nodes, node, command)
@@ -91,7 +91,7 @@ def engines(nodes: Sequence[FoundNode]) -> list[Engine]:
     return list(_filled(heads, nodes)) if len(heads) > 1 else []
 
 
-def _commands(node: FoundNode) -> list[Command]:
+def commands_of(node: FoundNode) -> list[Command]:
     """What a node runs; a unit's `docker run` doesn't count if Docker reports what runs."""
     own = [container for container in node.containers if serves(container)]
     running = [container for container in own if "image-id" in container.options]
@@ -99,7 +99,7 @@ def _commands(node: FoundNode) -> list[Command]:
     return [command for command in found if command]
 
 
-def _port(command: Command) -> str:
+def port(command: Command) -> str:
     """The port of a head's API."""
     if published := command.published:
         return published.text
@@ -107,20 +107,21 @@ def _port(command: Command) -> str:
     return str(entry.value if entry else ENGINE_TRAITS[command.engine].api_port)
 
 
-def _is_taken(heads: Sequence[Engine], node: FoundNode, command: Command) -> bool:
-    """Whether another engine has the port on that node: one of the two does not run."""
-    own = (node.name, _port(command))
-    return any((engine.names[0], _port(engine.head)) == own for engine in heads)
+def is_instead(command: Command, others: Sequence[Command]) -> bool:
+    """Whether only one of a command and others of its node runs: by its port, or by its branch."""
+    mine = dict(block.split(":") for block in command.around if ":" in block)
+    blocks = [block.partition(":") for one in others for block in one.around]
+    is_apart = any(mine.get(condition, branch) != branch for condition, _, branch in blocks)
+    return is_apart or port(command) in map(port, others)
 
 
 def _same_job(heads: Sequence[Engine], node: FoundNode, command: Command) -> int | None:
     """The engine of a rank whose command doesn't say so, as Slurm starts all ranks alike."""
     if size(command) < 2 or command.entry("node-rank"):
         return None
+    own = [w.text for w in command.container.words]
     for number, engine in enumerate(heads):
-        is_alike = [w.text for w in engine.head.container.words] == [
-            w.text for w in command.container.words
-        ]
+        is_alike = [w.text for w in engine.head.container.words] == own
         if is_alike and node.name not in engine.names and not engine.is_full:
             return number
     return None
@@ -150,8 +151,7 @@ def _meeting(
             if entry.name in ports and (there := heads[number].head.entry(entry.name))
         )
     ]
-    found = alike or fitting
-    return found[0] if found else None
+    return next(iter(alike or fitting), None)
 
 
 def _named(command: Command) -> Iterator[str]:

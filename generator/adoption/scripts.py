@@ -38,7 +38,9 @@ def serving(words: Sequence[Word], inside: Sequence[Container] = ()) -> Iterator
         elif activated := _activated(command):
             options = {"venv": activated}
         elif _may_serve(command):
-            env = tuple(v for v in exported if {*v.value.around} <= {*command[0].around})
+            # What is exported doesn't get into a container.
+            given = exported if not _IN_A_CONTAINER.fullmatch(texts[0]) else ()
+            env = tuple(v for v in given if {*v.value.around} <= {*command[0].around})
             own = Container("command", _image(command), env=env, options=options)
             around = (one for one in inside if "exec" in texts[:3] and one.name in texts)
             found = replace(next(around, own), words=tuple(command))
@@ -116,5 +118,4 @@ def _image(command: Sequence[Word]) -> Word | None:
     """The image that spark-vllm-docker's launcher is to start."""
     if not command[0].text.endswith(_LAUNCHER):
         return None
-    texts = [word.text for word in command[:-1]]
-    return command[texts.index("-t") + 1] if "-t" in texts else None
+    return next((image for option, image in pairwise(command) if option.text == "-t"), None)

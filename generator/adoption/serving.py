@@ -79,8 +79,7 @@ def fill(draft: Draft, command: Command | None) -> None:
 
 def _around(draft: Draft, command: Command) -> None:
     """Remark in which blocks of a script the engine is started."""
-    said = (*command.program, *command.container.words)
-    around = {block.partition(" ")[0] for word in said[:1] for block in word.around}
+    around = {block.partition(" ")[0] for block in command.around}
     if remarks := [text for kind, text in _AROUND.items() if not around.isdisjoint(kind.split())]:
         draft.comments["engine",] = f"started {', '.join(remarks)}"
 
@@ -407,10 +406,6 @@ def _automatic(draft: Draft, place: Word) -> None:
         draft.lose("a context as long as fits: write model.architecture, or a length", place)
 
 
-def _named(draft: Draft, command: Command, entry: Entry) -> None:
-    _model(draft, command, entry.place)
-
-
 def _experts(draft: Draft, command: Command, entry: Entry) -> None:
     if str(entry.value) in ("1", "False"):
         draft.same("experts are not split")
@@ -517,8 +512,8 @@ _OWN: Mapping[str, Callable[[Draft, Command, Entry], None]] = {
     "engine.bind": _bind,
     "engine.launcher": _launched,
     "engine.parallel.expert": _experts,
-    "model.file": _named,
-    "model.name": _named,
+    "model.file": lambda draft, command, entry: _model(draft, command, entry.place),
+    "model.name": lambda draft, command, entry: _model(draft, command, entry.place),
     "model.served_name": _served_names,
     "model.speculative": _speculative,
 }

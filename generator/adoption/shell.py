@@ -35,6 +35,11 @@ _HERE = re.compile(r"""[^#]*<<(?!<)-?[ \t]*(["']?)(\w+)\1.*""")
 _EXECUTES = re.compile(r"[^<>]*\b(ssh|(ba)?sh)\b[^<>]*<<[^>]*|.*<<.*\|.*\b(ssh|(ba)?sh)\b.*")
 _WRITES = re.compile(r".*(?:>|\btee\b)[ \t]*(?:-a[ \t]+)?[\"']?(?:[^\s\"'>]*/)?([\w.-]+\.sh)\b.*")
 _PRINTS = re.compile(r"""cat[ \t]*<<-?[ \t]*(["']?)(\w+)\1\n""")
+# A function that hands its arguments on to a command, and does nothing else.
+_FORWARDS = re.compile(
+    r"(?m)^[ \t]*(?:function[ \t]+)?([\w.-]+)[ \t]*\(\)\s*\{"
+    r"\s*([^\n;&|\"$#]+?)[ \t]+\"\$@\"[\s;]*\}"
+)
 # Conditions, and what begins a part of a case.
 _CONDITIONS = re.compile(r"\[\[\s[^\n]{0,400}?\s\]\]|\(\([^\n]{0,400}?\)\)")
 _PATTERNS = re.compile(r"[^\s;&#][^\n();&]{0,400}\)")
@@ -140,6 +145,7 @@ class _Shell:
         arms = ((part, _LABEL.search(part)) for part in text.text.split(";;")[:-1])
         self._options = {n for own, at in arms if at for n in _SET.findall(own, at.end())}
         self._options.update(_OPTION.findall(text.text))
+        self._forwards = {name: own.split() for name, own in _FORWARDS.findall(text.text)}
         # What has values under conditions.
         self._open: dict[str, list[str]] = {}
         self._is_sourced = _SOURCES.search(text.text) is not None
@@ -277,6 +283,9 @@ class _Shell:
         if not self._array:
             is_sure = not self.control.is_test or self._is_sure(raw)
             self.control.take(value if is_sure else raw, at, remark)
+            if self.control.command == [value] and value in self._forwards:
+                yield from (replace(word, text=text) for text in self._forwards[value])
+                return
         is_output = "$(" in value or "`" in value or self.control.command[:1] == ["eval"]
         if raw.startswith("$") and value != raw and not (is_output or re.search("[\"']", raw)):
             # An expansion outside quotes is split into words.
@@ -351,7 +360,7 @@ class _Shell:
                 quote = ""
             elif character in "'\"" and not quote:
                 quote = character
-            elif character == "$" and quote != "'":
+            elif character == "$" and (quote != "'" or source.startswith("$${", at)):
                 at, value = _expanded(source, at, self.known)
                 result += value
                 places += [began] * len(value)
@@ -426,6 +435,8 @@ def _closed(source: str, at: int, close: str) -> int:
 
 def _parameter(raw: str, known: Mapping[str, str]) -> str:
     found = _PARAMETER.fullmatch(raw[2:-1])
+    if raw[2:-1] in known:
+        return known[raw[2:-1]]
     if found is None:
         return raw
     name, operator, rest = found[1], found[2] or "", found[3] or ""

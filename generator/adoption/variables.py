@@ -109,6 +109,8 @@ def unread(item: Item) -> Ended:
         why = "sparkgen sets it for each node"
     elif _SECRET.search(name):
         why = "a key: see 'engine.secrets'"
+    elif is_open(item.value):
+        why = "only the shell knows its value"
     return Ended(item, End.LOST, why=why)
 
 

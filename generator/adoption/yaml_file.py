@@ -84,7 +84,11 @@ class Yaml:
             start = self.text.offset(node.start_mark.line + 1, 0)
         elif node.style:
             start, end = start + 1, end - 1
-        yield from shell_words(self.text, start, end, known, node.style == "|")
+        for word in shell_words(self.text, start, end, known, node.style == "|"):
+            if word.script and node.style != "|" and "\n" not in node.value.strip():
+                # Ends of lines are spaces, also in quotes.
+                word.script.text = word.script.text.replace("\n", " ")
+            yield word
 
     def _line(self, number: int) -> str:
         return self._lines[number] if number < len(self._lines) else ""
