@@ -58,7 +58,7 @@ def fill(draft: Draft, container: Container) -> None:
     known = [*args, *texts(draft.get("engine", "env"))]
     for mount in mounts(container):
         if _is_hub(container, mount):
-            if _is_named(mount, args):
+            if mount.source != mount.target and _is_named(mount, args[len(models) :]):
                 # Beside the hub's own place, at which the site mounts it.
                 _settle(draft, mount, True)
             continue
