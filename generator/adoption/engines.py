@@ -265,9 +265,8 @@ def _other_engines(draft: Draft, nodes: Sequence[FoundNode], heads: Sequence[Com
                 why = "it is served too: a group of its own ('groups')"
                 if running.is_instead(command, mine):
                     why = "it is served instead of another: only one of them runs"
-                others = (word for word in command.container.words if word != served)
-                item = Item(served.text, served.text, (served, *others))
-                draft.ended.append(Ended(item, End.LOST, why=why))
+                words = (served, *(word for word in command.container.words if word != served))
+                draft.ended.append(Ended(Item(served.text, served.text, words), End.LOST, why=why))
 
 
 def ordered_engine(draft: Draft) -> None:

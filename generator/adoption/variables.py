@@ -10,6 +10,7 @@ from generator.adoption.found import REMOVED, End, Ended, Item, Variable
 from generator.adoption.text import is_open
 from generator.catalogs.commands import version_variables
 from generator.catalogs.engines import ENGINE_TRAITS
+from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.vocabularies import VARIABLE
 from generator.derive import environment
 from generator.diagnostics import KeyPath
@@ -102,6 +103,8 @@ def _end(variable: Variable, cabling: Cabling, secrets: Collection[str]) -> Ende
 def unread(item: Item) -> Ended:
     """The end of a variable that no engine of the site gets."""
     name = item.what
+    newest = (catalog(engine, versions(engine)[-1]) for engine in ENGINE_TRAITS)
+    known = [one for one in newest if one and one.prefix and name.startswith(one.prefix)]
     why = "'engine.env' holds variables of engines that sparkgen does not set itself"
     if _INTERFACES.fullmatch(name) or name in ("NCCL_IB_HCA", *_USUAL, *dict(environment.ORIGINS)):
         why = _DERIVED
@@ -111,6 +114,8 @@ def unread(item: Item) -> Ended:
         why = "a key: see 'engine.secrets'"
     elif is_open(item.value):
         why = "only the shell knows its value"
+    elif known and not any(name in one.variables for one in known):
+        why = "the newest release does not read it: it may be the script's own"
     return Ended(item, End.LOST, why=why)
 
 
