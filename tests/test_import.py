@@ -1036,6 +1036,8 @@ def test_a_function_that_hands_its_arguments_on() -> None:
         assert result.draft.get("engine", "image") == "vllm/vllm-openai:v0.23.0"
         assert str(result.draft.get("engine", "port")) == "8123"
     with pytest.raises(CaptureError, match="starts no engine"):
+        import_script("run_it() {" + 9_999 * " " + "x " * 5_000)
+    with pytest.raises(CaptureError, match="starts no engine"):
         import_script(f'run_it() {{ echo "$@"; }}\n{call}')
 
 

@@ -38,7 +38,7 @@ _PRINTS = re.compile(r"""cat[ \t]*<<-?[ \t]*(["']?)(\w+)\1\n""")
 # A function that hands its arguments on to a command, and does nothing else.
 _FORWARDS = re.compile(
     r"(?m)^[ \t]*(?:function[ \t]+)?([\w.-]+)[ \t]*\(\)\s*\{"
-    r"\s*([^\n;&|\"$#]+?)[ \t]+\"\$@\"[\s;]*\}"
+    r"\s*((?:[^\s;&|\"$#]+[ \t]+)+)\"\$@\"[\s;]*\}"
 )
 # Conditions, and what begins a part of a case.
 _CONDITIONS = re.compile(r"\[\[\s[^\n]{0,400}?\s\]\]|\(\([^\n]{0,400}?\)\)")
