@@ -433,15 +433,15 @@ def _subnets(
 
 @cache
 def _catalog() -> tuple[str, ...]:
-    """The models that every drawn version serves, so none with DeepSeek's sparse attention."""
+    """The models that every drawn version serves, so none with one of DeepSeek's own attentions."""
     return tuple(name for name in catalogs.checkpoint_names() if not _is_sparse(name))
 
 
 def _is_sparse(name: str) -> bool:
     checkpoint = catalogs.checkpoint(name)
     assert checkpoint
-    shape = known_shape(checkpoint)
-    return shape.indexer is not None
+    kind = checkpoint.architecture.facts.get("model_type") or ""
+    return known_shape(checkpoint).indexer is not None or kind.startswith("deepseek_v4")
 
 
 @st.composite

@@ -119,7 +119,7 @@ def command(declared: Any, folder: Path) -> list[str]:
 def ours(read: Any) -> Ours:
     """What sparkgen refuses, and whether these steps would."""
     from generator.diagnostics import Severity
-    from generator.engines.sglang import conditions
+    from generator.engines import conditions
     from generator.engines.startup import Effect, verdicts
 
     errors = [
@@ -130,7 +130,7 @@ def ours(read: Any) -> Ours:
     declared = read.declaration
     refused = [
         condition.source
-        for condition in conditions()
+        for condition in conditions("sglang")
         if condition.effect is Effect.FAILS
         and verdicts((condition,), declared.engine, declared.model)
     ]

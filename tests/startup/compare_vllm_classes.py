@@ -196,8 +196,8 @@ def command(declared: Any, folder: Path) -> list[str]:
 def ours(read: Any) -> Ours:
     """What sparkgen reports."""
     from generator.diagnostics import Severity
+    from generator.engines import conditions
     from generator.engines.startup import Effect, verdicts
-    from generator.engines.vllm import conditions
 
     errors = [
         f"{found.rule}: {found.message}"
@@ -207,7 +207,7 @@ def ours(read: Any) -> Ours:
     declared = read.declaration
     refused = [
         condition.source
-        for condition in conditions()
+        for condition in conditions("vllm")
         if condition.effect is Effect.FAILS
         and verdicts((condition,), declared.engine, declared.model)
     ]
