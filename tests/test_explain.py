@@ -220,9 +220,7 @@ def test_listed_rules_have_no_examples() -> None:
 def test_ids_are_unique() -> None:
     assert sorted(REPEATED) == [], "two rules have this id: take one that is free"
     both = sorted(RULES.keys() & documented().keys())
-    assert both == [], (
-        "in rules-without-check.tsv and a function: take an id that is free"
-    )
+    assert both == [], "in rules-without-check.tsv and a function: take an id that is free"
     again = sorted(retired().keys() & EXPLAINED.keys())
     assert again == [], "the id of a retired rule is never used again"
     titles = Counter(known.title for known in EXPLAINED.values())
