@@ -1,6 +1,7 @@
 """Flags and variables of the engines that depend on a version or on how the engine is started."""
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,11 +9,14 @@ import yaml
 from declared import a_model, an_engine, some_nodes
 
 from generator.bundle.render import render
+from generator.catalogs.engines import ENGINE_TRAITS, names
+from generator.engines import handed_on
 from generator.engines.vllm import engine as vllm
 from generator.fit.alternatives import alternatives
-from generator.pipeline import read_site
+from generator.pipeline import Reading, read_site
 from generator.site import Site
 from generator.sitefile.declaration import Parallel
+from generator.sitefile.sections import site_schema
 
 
 def _pair(engine: Mapping[str, Any], **others: Any) -> Site:
@@ -59,3 +63,48 @@ def test_tuning_of_one_rank_ends_with_the_container(version: str, kept: bool) ->
         text = tree[f"{node}/etc/sparkgen/engine.env"].text
         assert (f"{vllm.TUNING}=/tmp/flashinfer-autotune\n" in text) is not kept
         assert f"{vllm.TUNING}=/var" not in text
+
+
+HANDED_ON = {
+    key: entry["meta"]
+    for key, entry in site_schema()["model"]["schema"].items()
+    if "flags" in entry.get("meta", {})
+}
+
+
+@pytest.mark.parametrize(
+    ("engine", "key"), [(e, key) for key, meta in HANDED_ON.items() for e in names()]
+)
+def test_no_engine_ignores_a_key_that_others_get_as_a_flag(engine: str, key: str) -> None:
+    start = ENGINE_TRAITS[engine].start
+    assert start
+
+    def read(**model: Any) -> Reading:
+        model |= {"file": "/srv/models/qwen.gguf"} if engine == "llama.cpp" else {}
+        site = {
+            "version": 1,
+            "name": "lab",
+            "nodes": [{"name": "spark1", "management": {"address": "10.0.0.11/24"}}],
+            "model": {"name": "qwen3-8b", **model},
+            "engine": {
+                "name": engine,
+                "version": start.version,
+                "image": "example.org/engine:1",
+            },
+        }
+        return read_site("lab.yaml", yaml.safe_dump(site).encode())
+
+    plain, changed = read(), read(**{key: HANDED_ON[key]["example"]})
+    assert plain.site, plain.findings
+    if changed.site and render(changed.site, "") == render(plain.site, ""):
+        pytest.fail(
+            f"{engine} ignores model.{key}: name its flag, or refuse the key by a row in "
+            f"schemas/startup/{engine}.yaml",
+            pytrace=False,
+        )
+
+
+def test_zero_is_handed_on() -> None:
+    model: Any = SimpleNamespace(handed_on=dict.fromkeys(HANDED_ON, 0))
+    own = handed_on.flags("vllm")
+    assert {*handed_on.words("vllm", model)} == {(f"--{flag}=0",) for flag in own}

@@ -450,13 +450,13 @@ def test_questions_on_a_terminal(tmp_path: Path) -> None:
             stderr=theirs,
         )
     os.close(theirs)
-    os.write(ours, b"star\nswitch\n1\n4\nboth\nrack\nlab\n\n\n")
+    os.write(ours, b"lattice\nswitch\n1\n4\nboth\nrack\nlab\n\n\n")
     dialog = b""
     with os.fdopen(ours, "rb", buffering=0) as terminal, suppress(OSError):
         while read := terminal.read(65_536):
             dialog += read
     assert running.wait(PATIENCE) == 0
-    assert b"'star' is not one of" in dialog
+    assert b"'lattice' is not one of" in dialog
     assert b"What is the site called [lab]" in dialog
     site = site_of(out.read_text())
     assert (site.name, site.kind, len(site.nodes)) == ("rack", "switch", 4)

@@ -38,7 +38,7 @@ def test_cables_are_as_many_as_nodes_need(kind: str) -> None:
         assert topology.missing(names, pairs) == ()
         assert topology.missing(names, pairs[1:]) == pairs[:1]
         ports = [name for pair in pairs for name in pair]
-        assert all(ports.count(name) == ports.count(names[0]) for name in names)
+        assert all(ports.count(name) <= 2 for name in names)
 
 
 @each_kind

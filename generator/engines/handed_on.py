@@ -40,5 +40,5 @@ def values(engine: DeclaredEngine, model: DeclaredModel) -> Mapping[str, Any]:
 def words(engine: str, model: Model) -> Iterator[Words]:
     """The flags with their values."""
     for key, own in _keys().items():
-        if engine in own and (value := model.handed_on.get(key)):
+        if engine in own and (value := model.handed_on.get(key)) is not None:
             yield (f"--{own[engine]}={value}",)
