@@ -106,5 +106,6 @@ def test_no_engine_ignores_a_key_that_others_get_as_a_flag(engine: str, key: str
 
 def test_zero_is_handed_on() -> None:
     model: Any = SimpleNamespace(handed_on=dict.fromkeys(HANDED_ON, 0))
+    engine: Any = SimpleNamespace(name="vllm", version="0.33.0")
     own = handed_on.flags("vllm")
-    assert {*handed_on.words("vllm", model)} == {(f"--{flag}=0",) for flag in own}
+    assert {*handed_on.words(engine, model)} == {(f"--{flag}=0",) for flag in own}

@@ -27,10 +27,7 @@ def arguments(
 
 def draft_flags(engine: str, version: str, drafts: Speculative) -> EngineSettings:
     """The flags of speculative decoding."""
-    given = {
-        draft_flag(engine, key): value if isinstance(value, bool | list | dict) else str(value)
-        for key, value in drafts.config.items()
-    }
+    given = {draft_flag(engine, key): value for key, value in drafts.config.items()}
     return EngineSettings(engine, version, given)
 
 
@@ -72,7 +69,7 @@ def _values(setting: Setting, separators: Separators) -> Iterator[str | list[str
         is_each = flag and (flag.many == "append" or len(words) == 1)
         yield from words if is_each else (words,)
     else:
-        yield value
+        yield as_text(value)
 
 
 def _negation(setting: Setting) -> str:

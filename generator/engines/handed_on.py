@@ -5,7 +5,9 @@ from functools import cache
 from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.site import Model, Words
+from generator.engines.arguments import arguments
+from generator.settings.flags import EngineSettings
+from generator.site import Engine, Model, Words
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 from generator.sitefile.sections import site_schema
 
@@ -37,8 +39,9 @@ def values(engine: DeclaredEngine, model: DeclaredModel) -> Mapping[str, Any]:
     return found | {key: itself[key] for key in model.automatic if key in itself}
 
 
-def words(engine: str, model: Model) -> Iterator[Words]:
-    """The flags with their values."""
+def words(engine: Engine, model: Model) -> Iterator[Words]:
+    """The flags with their values, as the engine's parser accepts them."""
     for key, own in _keys().items():
-        if engine in own and (value := model.handed_on.get(key)) is not None:
-            yield (f"--{own[engine]}={value}",)
+        flag, value = own.get(engine.name), model.handed_on.get(key)
+        if flag and value is not None:
+            yield from arguments(EngineSettings(engine.name, engine.version, {flag: value}))

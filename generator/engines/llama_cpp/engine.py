@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from generator.catalogs.speculation import method_of
+from generator.engines import handed_on
 from generator.engines.arguments import arguments, draft_flags
 from generator.engines.defaults import OFFLOAD as OFFLOAD
 from generator.engines.defaults import draft_settings as draft_settings
@@ -135,8 +136,7 @@ def _memory(rank: Rank, engine: Engine, model: Model) -> Iterator[Words]:
     yield ("--fit-target", str(round(free * _MIB)))
     if model.context_length:
         yield ("--ctx-size", str(model.context_length * (model.max_sequences or 1)))
-    if model.max_sequences:
-        yield ("--parallel", str(model.max_sequences))
+    yield from handed_on.words(engine, model)
     if (dtype := model.kv_cache_dtype) and dtype != "auto":
         yield ("--cache-type-k", dtype)
         yield ("--cache-type-v", dtype)

@@ -138,11 +138,9 @@ def _parallel(rank: Rank, engine: Engine) -> Iterator[Words]:
 
 def _model(engine: Engine, model: Model) -> Iterator[Words]:
     yield (f"--mem-fraction-static={free_fraction(engine)}",)
-    yield from handed_on.words(NAME, model)
+    yield from handed_on.words(engine, model)
     if dtype := model.kv_cache_dtype:
         yield (f"--kv-cache-dtype={_KV_CACHE_DTYPES.get(dtype, dtype)}",)
-    if model.quantization:
-        yield (f"--quantization={model.quantization}",)
     if model.speculative:
         yield from _speculative(model.speculative, engine.version)
     if model.kv_offload:

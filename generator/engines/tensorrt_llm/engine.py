@@ -225,7 +225,7 @@ def _parallel(sizes: Parallel) -> Iterator[Words]:
 def _model(engine: Engine, model: Model) -> Iterator[Words]:
     if has_names(engine.version):
         yield (f"--served_model_name={model.served_name}",)
-    yield from handed_on.words(NAME, model)
+    yield from handed_on.words(engine, model)
 
 
 def decoding_type(release: str, method: str) -> str:

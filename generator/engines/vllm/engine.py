@@ -224,7 +224,7 @@ def _model(engine: Engine, model: Model) -> Iterator[Words]:
     yield (f"--gpu-memory-utilization={engine.memory_utilization}",)
     if model.kv_cache_gib:
         yield (f"--kv-cache-memory-bytes={int(model.kv_cache_gib * 2**30)}",)
-    yield from handed_on.words(NAME, model)
+    yield from handed_on.words(engine, model)
     if model.speculative:
         yield (f"--speculative-config={_speculative(model.speculative)}",)
     if model.kv_offload:
