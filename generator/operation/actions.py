@@ -219,7 +219,7 @@ def stop(node: str, engine: state.Engine, doors: Doors = (), *, again: bool = Fa
     needs = [must.is_on(node)]
     if node != head:
         needs.append(must.is_down(head, engine.unit))
-    elif doors:
+    else:
         needs.append(must.gets_nothing(engine, doors))
         then = _then(then, lambda now: _marked(now, _STOPPED.format(engine.place)))
     return Action(
@@ -248,15 +248,17 @@ def uninstall(node: str) -> Action:
     return Action((*LATER, 2), "install.sh --uninstall", node, needs, then, INSTALL_SECONDS, then)
 
 
-def shut_down(node: str) -> Action:
+def shut_down(node: str, cables: Sequence[tuple[state.Cable, str]]) -> Action:
     """Shut a node down, so that its network card finds other cables at the boot."""
+    plugged = [must.is_in(cable, end) for cable, end in cables]
 
     def then(now: state.Cluster) -> state.Cluster:
         ran = now.nodes[node].running
         return _with(_stops([node], [u for u, p in ran.items() if p.boots])(now), node, is_on=False)
 
     needs = (must.is_on(node), must.is_idle(node))
-    return Action((11,), "shut the node down", node, needs, then, None, then)
+    done = lambda now: not any(unplugged(now) for unplugged in plugged)
+    return Action((11,), "shut the node down", node, needs, then, None, then, done)
 
 
 def unplug(
@@ -315,7 +317,8 @@ def start_node(node: str, cables: Sequence[tuple[state.Cable, str]]) -> Action:
 
     plugged = (must.is_in(cable, end) for cable, end in cables)
     needs = (must.is_off(node), *plugged)
-    return Action((14,), "start the node again", node, needs, then)
+    new = lambda now: node not in now.nodes
+    return Action((14,), "start the node again", node, needs, then, is_needless=new)
 
 
 def install(
@@ -468,13 +471,16 @@ def start(
     )
 
 
-def wait_for(engine: state.Engine, programs: Mapping[str, state.Program]) -> Action:
-    """Wait until an engine serves."""
+def wait_for(
+    engine: state.Engine, programs: Mapping[str, state.Program], *, stops: bool
+) -> Action:
+    """Wait until an engine serves, once the one before it on its nodes has stopped."""
+    stopped = [must.is_prepared(_STOPPED.format(engine.place))] if stops else []
     return Action(
         WAIT,
         "wait until these serve",
         engine.nodes[0],
-        (must.are_running(programs),),
+        (must.are_running(programs), *stopped),
         _serves(engine),
         engine.load_seconds,
         is_needless=lambda now: now.serving.get(engine.place) == engine,

@@ -237,7 +237,7 @@ def _cables(change: Change) -> Iterator[Action]:
     for cable, ends in change.plugs:
         yield do.plug(cable, ends, origin.get(cable), is_early=change.is_early(cable))
     for name in change.power_cycled:
-        yield do.shut_down(name)
+        yield do.shut_down(name, change.plugged_at(name))
         yield do.start_node(name, change.plugged_at(name))
 
 
@@ -371,7 +371,8 @@ def _engines(change: Change) -> Iterator[Action]:
             own = [(c, ends) for c, ends in change.unplugs if name in c.nodes]
             gone = [(c, end) for c, ends in own for end in ends if not change.is_late(c)]
             yield do.start(name, engine, programs, gone, change.plugged_at(name))
-        yield do.wait_for(engine, programs)
+        stops = any(old.place == engine.place for old in change.stopping)
+        yield do.wait_for(engine, programs, stops=stops)
     for engine in change.switched.values():
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
         yield do.switch(engine, programs)
