@@ -251,6 +251,52 @@ def test_who_answers_to_a_former_name(engine: str, is_behind_gateway: bool) -> N
     assert is_lost != is_answered
 
 
+def test_an_engine_that_goes_is_drained_before_the_gateway_forgets_it() -> None:
+    """Requests that it still answers end before it stops, since nobody knows them afterwards."""
+    replicas = groups("a chat n1", "b chat n2", "c chat n3") + "services: {gateway: {node: n3}}\n"
+    without = groups("a chat n1", "c chat n3") + "services: {gateway: {node: n3}}\n"
+    before, after = built(replicas), built(without)
+    assert before
+    assert after
+    found = planned(before, after)
+    told = [step.text for step in found.outcome.steps]
+    own = ["/opt/sparkgen/proxy.sh drain b", "stop the engine of b"]
+    at = [told.index(text) for text in (*own, "systemctl reload sparkgen-proxy")]
+    assert at == sorted(at), told
+    assert not list(faults(found))
+
+
+def test_a_restart_of_the_gateway_ends_drains() -> None:
+    """Nobody undrains an engine of a gateway that is about to restart with the chat page."""
+    data = YAML(typ="safe").load(CLEAR)
+    encrypted = YAML(typ="safe").load(ENCRYPTED)
+    for group in encrypted["groups"]:
+        if "model" in group:
+            group["model"]["context_length"] //= 2
+    before, after = built(json.dumps(data)), built(json.dumps(encrypted))
+    assert before
+    assert after
+    found = planned(before, after)
+    told = [step.text for step in found.outcome.steps]
+    restart = told.index("systemctl restart sparkgen-proxy")
+    assert any(" drain " in text for text in told), told
+    assert not any(" undrain " in text for text in told[:restart]), told
+    assert not list(faults(found))
+
+
+def test_an_engine_is_awaited_after_the_one_before_it_stopped() -> None:
+    """It stops for its links, and starts as it was but with other engines to take turns with."""
+    turns = "    alternatives: [{name: z, model: {name: gpt-oss-20b, served_name: z, "
+    turns += "context_length: 4096}, engine: {name: vllm, version: 0.33.0, "
+    turns += "image: 'vllm/vllm-openai:v0.33.0'}}]\n"
+    gateway, text = "services: {gateway: {node: n3}}\n", groups("a chat n1", "b chat n2")
+    before = built(text + turns + gateway)
+    after = built(text.replace("{kind: switch}", "{kind: switch, mtu: 9000}") + gateway)
+    assert before
+    assert after
+    assert not list(faults(planned(before, after)))
+
+
 def test_from_one_golden_site_to_another() -> None:
     """Sites that have nothing in common but the names of nodes; `--pairs` takes all of them."""
     sites = list(golden())

@@ -220,7 +220,7 @@ def stop(node: str, engine: state.Engine, doors: Doors = (), *, again: bool = Fa
     if node != head:
         needs.append(must.is_down(head, engine.unit))
     else:
-        needs.append(must.gets_nothing(engine, doors))
+        needs.append(must.get_nothing([engine], doors))
         then = _then(then, lambda now: _marked(now, _STOPPED.format(engine.place)))
     return Action(
         (15,) if again else STOP,
@@ -369,19 +369,19 @@ def run(
 
     After that, a proxy drains only some of its `own` groups.
     """
-    needs = (must.is_ready(node, program), before)
+    needs = [must.is_ready(node, program), before]
     starts = _starts({node: program})
     if " reload " not in title:
         until = _stops([node], [program.unit])
         then = _then(until, starts)
-        return Action((18, order), title, node, needs, then, SERVICE_SECONDS, until)
+        return Action((18, order), title, node, tuple(needs), then, SERVICE_SECONDS, until)
 
     def reloaded(now: state.Cluster) -> state.Cluster:
         left = {p: s for p, s in now.drained.items() if p[0] != node or p[1] in own}
         return starts(replace(now, drained=left))
 
-    needs = (must.is_ready(node, program), must.runs(node, program.unit))
-    return Action((18, order), title, node, needs, reloaded, RELOAD_SECONDS)
+    needs.append(must.runs(node, program.unit))
+    return Action((18, order), title, node, tuple(needs), reloaded, RELOAD_SECONDS)
 
 
 def undo(node: str, program: state.Program, folder: state.Folder) -> Action:

@@ -1,6 +1,6 @@
 """What must hold before something is done to a cluster; each condition says what does not."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Concatenate, ParamSpec
 
 from generator.operation import state
@@ -246,11 +246,14 @@ def runs(now: state.Cluster, name: str, unit: str) -> str:
 
 
 @condition
-def gets_nothing(
-    now: state.Cluster, engine: state.Engine, doors: Iterable[tuple[state.Desired, state.Door]]
+def get_nothing(
+    now: state.Cluster,
+    engines: Sequence[state.Engine],
+    doors: Sequence[tuple[state.Desired, state.Door]],
 ) -> str:
-    """An engine gets no requests, or no other one could answer them."""
-    return f"{engine.group} is not drained" if any(spared(now, engine, doors)) else ""
+    """These engines get no requests, or no other ones could answer them."""
+    asked = (engine.group for engine in engines if any(spared(now, engine, doors)))
+    return next((f"{group} is not drained" for group in asked), "")
 
 
 def spared(

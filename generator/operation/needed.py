@@ -417,16 +417,28 @@ def _services(change: Change) -> Iterator[Action]:
             title = program.command(old.get(unit))
             if not program.is_engine and title and not program.is_like(old.get(unit)):
                 waits = unit == last and first in new and first in old
+                is_urgent = _is_urgent(program) or (unit == first and encrypts)
                 place = order.index(unit) if unit in order else len(order)
                 before = must.are_running({name: new[first]} if waits else {})
+                if unit == state.PROXY and " reload " in title:
+                    before = _left_out(change, name)
                 if unit == state.LOGINS:
                     before = must.are_reached([*change.after.folders.values()])
                 groups = [g for d in change.after.doors if d.node == name for g in d.groups]
                 action = do.run(name, program, title, place, before, groups)
-                yield _later(action, 1, is_late=not _is_urgent(program))
+                yield _later(action, 1, is_late=not is_urgent)
         for unit, program in old.items():
             if unit not in new and (program.activation.before or program.activation.gone):
                 yield do.undo(name, program, change.after.folders[name])
+
+
+def _left_out(change: Change, node: str) -> Condition:
+    """That engines which stop, and the next routes leave out, get no requests: none is cut."""
+    both = (change.before, change.after)
+    old, new = ([(b, d) for d in b.doors if d.node == node] for b in both)
+    stays = {change.after.by_group[group].endpoint for _, door in new for group in door.groups}
+    gone = [engine for engine in change.stopping if engine.endpoint not in stays]
+    return must.get_nothing(gone, old)
 
 
 def _checks(change: Change) -> Iterator[Action]:
