@@ -367,6 +367,17 @@ def _check_pairs(found: Analysis, single: set[Failure]) -> None:
 # The command and the policy
 
 
+def test_addresses_that_still_answer() -> None:
+    """Without a gateway, people have to know where the other replica and the other names are."""
+    site = valid_file(ROOT / "tests/golden/groups-pairs/site.yaml").site
+    found = {row.faults[0]: row.answers for row in rows(analyzed(site).values())}
+    assert found["spark1"].endswith("gpt-oss-120b by 1 of 2 replicas at http://10.0.0.13:8000")
+    both = "gpt-oss-120b at http://10.0.0.11:8000 and http://10.0.0.13:8000"
+    assert found["spark5"] == both
+    gateway = [row.answers for row in rows(analyzed(valid_file(GATEWAY).site).values())]
+    assert not any("http" in answers for answers in gateway)
+
+
 def test_json(sparkgen: Command) -> None:
     outcome = sparkgen("failures", GATEWAY, "--format", "json", cwd=ROOT)
     found = {one["what"]: one for one in json.loads(outcome.out)["failures"]}
@@ -375,9 +386,9 @@ def test_json(sparkgen: Command) -> None:
         "kind": "cable",
         "what": "cable 1",
         "answers": [
-            {"name": "assistant", "to": "clients", "replicas": 1, "of": 2},
-            {"name": "helper", "to": "clients", "replicas": 1, "of": 2},
-            {"name": "qwen3-embedding-8b", "to": "clients", "replicas": 1, "of": 1},
+            {"name": "assistant", "to": "clients", "replicas": 1, "of": 2, "urls": []},
+            {"name": "helper", "to": "clients", "replicas": 1, "of": 2, "urls": []},
+            {"name": "qwen3-embedding-8b", "to": "clients", "replicas": 1, "of": 1, "urls": []},
         ],
         "heals": False,
         "within_seconds": 1650,

@@ -49,7 +49,8 @@ class FailureMode:
 class Availability:
     """Whether a name still answers: by how many of its replicas, and to whom.
 
-    `to` is `clients`, the one node that alone can ask, or empty if nobody gets an answer.
+    `to` is `clients`, the one node that alone can ask, or empty if nobody gets an answer. `urls`
+    are the addresses that answer, if each engine has its own.
     """
 
     ORIGIN = _ORIGIN
@@ -58,6 +59,7 @@ class Availability:
     to: str
     replicas: int
     of: int
+    urls: tuple[str, ...]
 
 
 @record
@@ -126,10 +128,8 @@ class Analysis:
 
     def _effect(self, ended: frozenset[Use]) -> tuple[Any, ...]:
         """The answers, the times of starts, the groups that could not start, the nodes cut off."""
-        stopped: list[Server] = []
-        running: list[Server] = []
-        for engine in self._engines:
-            (stopped if ("runs", engine.group) in ended else running).append(engine)
+        stopped = [engine for engine in self._engines if ("runs", engine.group) in ended]
+        running = (engine for engine in self._engines if ("runs", engine.group) not in ended)
         return (
             self._answers(ended),
             [_start(engine, stopped) for engine in stopped],
@@ -196,13 +196,11 @@ def _start(engine: Server, stopped: Iterable[Server]) -> int | None:
 
 def _answer(name: str, found: tuple[Way, ...], ended: frozenset[Use]) -> Availability:
     """Who still gets an answer."""
-    working = [
-        way
-        for way in found
-        if ("runs", way.engine.group) not in ended and ("leads", way.engine.group) not in ended
-    ]
+    lost = {what for kind, what in ended if kind in ("runs", "leads")}
+    working = [way for way in found if way.engine.group not in lost]
     to = (min(way.asked_on for way in working) or CLIENTS) if working else ""
-    return Availability(name, to, len(working), len(found))
+    urls = tuple(dict.fromkeys(way.url for way in working if way.url))
+    return Availability(name, to, len(working), len(found), urls)
 
 
 def _lost_names(answers: Iterable[Availability]) -> set[str]:

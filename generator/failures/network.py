@@ -1,5 +1,6 @@
 """The network that a bundle's files configure, and what a node needs to reach an address."""
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -83,17 +84,13 @@ class Network:
 
     @cached_property
     def _ends_of(self) -> Mapping[Element, int]:
-        counts: dict[Element, int] = {}
-        for end in self.by_address.values():
-            counts[end.element] = counts.get(end.element, 0) + 1
-        return counts
+        return Counter(end.element for end in self.by_address.values())
 
     def _meet(self, one: LinkEnd, other: LinkEnd) -> bool:
         """Whether two ends share a subnet, and a cable or the switch: both have an end there."""
-        if one.subnet != other.subnet:
-            return False
-        ends = self._ends_of
-        return one.element == other.element or ends[one.element] == ends[other.element] == 1
+        ends, is_same = self._ends_of, one.element == other.element
+        is_joined = is_same or ends[one.element] == ends[other.element] == 1
+        return one.subnet == other.subnet and is_joined
 
 
 def network(nodes: tuple[str, ...], files: Files) -> Network:

@@ -53,12 +53,14 @@ class Server:
 class Way:
     """What requests for a name need to reach an engine that serves it.
 
-    `asked_on` is the node that alone can ask, because it listens on its loopback; or empty.
+    `asked_on` is the node that alone can ask, because it listens on its loopback; or empty. `url`
+    is the address of the engine, empty if the site has one for all.
     """
 
     engine: Server
     needs: Needs
     asked_on: str
+    url: str
 
 
 def programs(site: Site, files: Files) -> dict[Element, Process]:
@@ -189,7 +191,8 @@ def ways(
     """The ways to each name that the site serves now, through what stands before the engines."""
     found: dict[str, list[Way]] = {}
     upstreams = tuple(_upstreams(site, files)) if site.address else ()
-    for part in (part for part in site.parts if part.is_active):
+    active = [part for part in site.parts if part.is_active]
+    for part in active:
         own = engine(part, net, units, files)
         host = _front(site) or part.engine.api.url.partition("://")[2].partition(":")[0]
         entry = net.owner(host) or part.head.name
@@ -199,8 +202,9 @@ def ways(
             link = {("management", entry)} if host in net.nodes_managed else set()
             needs = frozenset({("node", entry), *link}) | before | behind
             local = entry if host.startswith("127.") else ""
+            url = part.engine.api.url if len(active) > 1 and not _front(site) else ""
             for name in (part.model.served_name, *part.model.aliases):
-                found.setdefault(name, []).append(Way(own, needs, local))
+                found.setdefault(name, []).append(Way(own, needs, local, url))
     return found
 
 

@@ -8,14 +8,14 @@ from generator import resources
 from generator.columns import columns
 from generator.failures.analysis import Availability, Failure, Pair
 from generator.origin import Origin
-from generator.records import record
+from generator.records import record, values
 
 HEAD = ("WHAT FAILS", "STILL ANSWERS", "SERVES AGAIN", "WHAT TO DO", "VERIFY.PY")
 
 _TO_DO = {kind: words for kind, words, *_ in resources.rows("faults")}
 _NAMED = 4
 # What people open in a browser, and no request for a name needs.
-_PAGES = (("sparkgen-web-ui", "the web UI"),)
+_PAGES = {"sparkgen-web-ui": "the web UI"}
 
 
 @record
@@ -68,10 +68,7 @@ def data(failure: Failure) -> dict[str, Any]:
     return {
         "kind": fault.kind,
         "what": fault.what,
-        "answers": [
-            {"name": one.name, "to": one.to or None, "replicas": one.replicas, "of": one.of}
-            for one in failure.answers
-        ],
+        "answers": [{**values(one), "to": one.to or None} for one in failure.answers],
         "heals": failure.heals,
         "within_seconds": failure.within,
         "waiting": failure.waiting,
@@ -103,16 +100,20 @@ def _answers(failure: Failure) -> str:
     lost = failure.lost
     if not good:
         return "nothing" if lost else "-"
-    page = [title for unit, title in _PAGES if failure.fault.what.startswith(f"{unit} on ")]
-    fewer = [_replicas(one) for one in good if one.replicas < one.of]
+    page = [title for unit, title in _PAGES.items() if failure.fault.what.startswith(f"{unit} on ")]
     said = f"all but {_some([*lost, *page])}" if lost or page else "everything"
     if lost and len(lost) >= len(good):
-        said = _some(one.name for one in good)
-    return f"{said}; {_some(fewer)}" if fewer else said
+        return _some(map(_told, good))
+    own = [_told(one) for one in good if one.replicas < one.of or (lost and one.urls)]
+    return f"{said}; {_some(own)}" if own else said
 
 
-def _replicas(answer: Availability) -> str:
-    return f"{answer.name} by {answer.replicas} of {answer.of} replicas"
+def _told(answer: Availability) -> str:
+    """A name that is answered, with what is not as usual, and where."""
+    fewer = answer.replicas < answer.of
+    by = f" by {answer.replicas} of {answer.of} replicas" if fewer else ""
+    at = f" at {' and '.join(answer.urls)}" if 0 < len(answer.urls) <= _NAMED else ""
+    return f"{answer.name}{by}{at}"
 
 
 def _again(failure: Failure) -> str:

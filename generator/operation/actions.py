@@ -163,10 +163,7 @@ def set_up_switch(title: str) -> Action:
     return Action((7,), title, "", (), lambda now: _marked(now, title))
 
 
-Doors = Sequence[tuple[state.Desired, state.Door]]
-
-
-def drain(node: str, group: str, engine: state.Engine, doors: Doors) -> Action:
+def drain(node: str, group: str, engine: state.Engine, doors: must.Doors) -> Action:
     """Have the proxy on a node, which calls its group so, send an engine no more requests."""
     called = f" (the proxy's name for {engine.group})" if group != engine.group else ""
     proxy = node, group
@@ -204,7 +201,7 @@ def undrain(node: str, group: str, engine: state.Engine, was: state.Engine) -> A
     )
 
 
-def stop(node: str, engine: state.Engine, doors: Doors = (), *, again: bool = False) -> Action:
+def stop(node: str, engine: state.Engine, doors: must.Doors = (), *, again: bool = False) -> Action:
     """Stop one rank of an engine, or its job in Slurm; `again` if the boot has started it.
 
     The proxy of `doors` drains it first if others take its requests.
@@ -257,8 +254,11 @@ def shut_down(node: str, cables: Sequence[tuple[state.Cable, str]]) -> Action:
         return _with(_stops([node], [u for u, p in ran.items() if p.boots])(now), node, is_on=False)
 
     needs = (must.is_on(node), must.is_idle(node))
-    done = lambda now: not any(unplugged(now) for unplugged in plugged)
-    return Action((11,), "shut the node down", node, needs, then, None, then, done)
+
+    def is_plugged(now: state.Cluster) -> bool:
+        return not any(is_out(now) for is_out in plugged)
+
+    return Action((11,), "shut the node down", node, needs, then, None, then, is_plugged)
 
 
 def unplug(
@@ -294,9 +294,8 @@ def plug(
 
     def then(now: state.Cluster) -> state.Cluster:
         now = replace(now, plugged={**now.plugged, **dict.fromkeys(cable.ends, cable)})
-        for node in cable.nodes:
-            if node in now.nodes:
-                now = _with(now, node, is_checked=False, is_measured=False)
+        for node in now.nodes.keys() & {*cable.nodes}:
+            now = _with(now, node, is_checked=False, is_measured=False)
         return now
 
     off = (must.is_off(node) for node in cable.nodes)
@@ -317,8 +316,8 @@ def start_node(node: str, cables: Sequence[tuple[state.Cable, str]]) -> Action:
 
     plugged = (must.is_in(cable, end) for cable, end in cables)
     needs = (must.is_off(node), *plugged)
-    new = lambda now: node not in now.nodes
-    return Action((14,), "start the node again", node, needs, then, is_needless=new)
+    title = "start the node again"
+    return Action((14,), title, node, needs, then, is_needless=lambda now: node not in now.nodes)
 
 
 def install(
@@ -369,19 +368,19 @@ def run(
 
     After that, a proxy drains only some of its `own` groups.
     """
-    needs = [must.is_ready(node, program), before]
+    needs = (must.is_ready(node, program), before)
     starts = _starts({node: program})
     if " reload " not in title:
         until = _stops([node], [program.unit])
         then = _then(until, starts)
-        return Action((18, order), title, node, tuple(needs), then, SERVICE_SECONDS, until)
+        return Action((18, order), title, node, needs, then, SERVICE_SECONDS, until)
 
     def reloaded(now: state.Cluster) -> state.Cluster:
         left = {p: s for p, s in now.drained.items() if p[0] != node or p[1] in own}
         return starts(replace(now, drained=left))
 
-    needs.append(must.runs(node, program.unit))
-    return Action((18, order), title, node, tuple(needs), reloaded, RELOAD_SECONDS)
+    known = (*needs, must.runs(node, program.unit))
+    return Action((18, order), title, node, known, reloaded, RELOAD_SECONDS)
 
 
 def undo(node: str, program: state.Program, folder: state.Folder) -> Action:
@@ -471,19 +470,16 @@ def start(
     )
 
 
-def wait_for(
-    engine: state.Engine, programs: Mapping[str, state.Program], *, stops: bool
-) -> Action:
-    """Wait until an engine serves, once the one before it on its nodes has stopped."""
-    stopped = [must.is_prepared(_STOPPED.format(engine.place))] if stops else []
+def wait_for(engine: state.Engine, programs: Mapping[str, state.Program]) -> Action:
+    """Wait until an engine serves; one that stops first serves until then."""
     return Action(
         WAIT,
         "wait until these serve",
         engine.nodes[0],
-        (must.are_running(programs), *stopped),
+        (must.are_running(programs),),
         _serves(engine),
         engine.load_seconds,
-        is_needless=lambda now: now.serving.get(engine.place) == engine,
+        is_needless=lambda now: engine.place in now.serving,
         engine=engine.place,
     )
 

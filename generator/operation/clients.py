@@ -9,7 +9,7 @@ from generator.operation.firewall import lets_in
 from generator.operation.needed import Change
 from generator.operation.outcome import Outcome
 from generator.operation.reading import GATEWAY
-from generator.operation.state import CLIENT_KEY, Desired, Door
+from generator.operation.state import CLIENT_KEY, WEB_UI, Desired, Door
 
 _LOOPBACK = ("http://127.", "https://127.")
 
@@ -39,11 +39,7 @@ def told(change: Change, outcome: Outcome) -> Iterator[str]:
     for name, model in now.items():
         if model and was.get(name, model) not in ("", model):
             yield f"another model answers to {name} now, {model} in place of {was[name]}"
-    for group, engine in before.by_group.items():
-        if not engine.is_active and group not in after.by_group:
-            names = [name for name in engine.names if name not in {group, *now}]
-            called = f", which answered to {listed(names, 'and')}" if names else ""
-            yield f"the alternative {group} is gone{called}"
+    yield from _alternatives(before, after)
     yield from _unguarded(before, after)
     yield from _names(change, outcome)
 
@@ -64,6 +60,19 @@ def _names(change: Change, outcome: Outcome) -> Iterator[str]:
         yield f"nobody answers to {name} any more{instead}"
 
 
+def _alternatives(before: Desired, after: Desired) -> Iterator[str]:
+    """The engines without a turn that are gone or new, with names that nothing else answers to."""
+    known = {name for engine in after.running.values() for name in engine.names}
+    for one, other, said, verb in (
+        (before, after, "the alternative {0} is gone", "answered"),
+        (after, before, "the alternative {0} is new: operator/switch.sh {0} runs it", "answers"),
+    ):
+        for group in sorted(one.by_group.keys() - one.running.keys() - other.by_group.keys()):
+            names = [name for name in one.by_group[group].names if name not in {group, *known}]
+            called = f", which {verb} to {listed(names, 'and')}" if names else ""
+            yield f"{said.format(group)}{called}"
+
+
 def _unguarded(before: Desired, after: Desired) -> Iterator[str]:
     """The nodes that lose what people rely on without asking it."""
     kept = [(name, after.folders[name]) for name in after.folders if name in before.folders]
@@ -71,6 +80,9 @@ def _unguarded(before: Desired, after: Desired) -> Iterator[str]:
         had = [each for each in kept if unit in before.folders[each[0]].programs]
         if gone := [name for name, folder in had if unit not in folder.programs]:
             yield f"{said} any more: {listed(gone, 'and')}"
+    if all(WEB_UI not in folder.programs for folder in after.folders.values()):
+        for name in (n for n, folder in before.folders.items() if WEB_UI in folder.programs):
+            yield f"the chat page is gone; its chats stay in the Docker volume {WEB_UI} on {name}"
 
 
 _GUARDS = {

@@ -1,6 +1,6 @@
 """What must hold before something is done to a cluster; each condition says what does not."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Concatenate, ParamSpec
 
 from generator.operation import state
@@ -9,6 +9,7 @@ from generator.operation.meaning import same
 
 # What does not hold yet, in words; empty if the condition is met.
 Condition = Callable[[state.Cluster], str]
+Doors = Sequence[tuple[state.Desired, state.Door]]
 
 _P = ParamSpec("_P")
 
@@ -246,19 +247,13 @@ def runs(now: state.Cluster, name: str, unit: str) -> str:
 
 
 @condition
-def get_nothing(
-    now: state.Cluster,
-    engines: Sequence[state.Engine],
-    doors: Sequence[tuple[state.Desired, state.Door]],
-) -> str:
+def get_nothing(now: state.Cluster, engines: Sequence[state.Engine], doors: Doors) -> str:
     """These engines get no requests, or no other ones could answer them."""
     asked = (engine.group for engine in engines if any(spared(now, engine, doors)))
     return next((f"{group} is not drained" for group in asked), "")
 
 
-def spared(
-    now: state.Cluster, engine: state.Engine, doors: Iterable[tuple[state.Desired, state.Door]]
-) -> Iterator[tuple[str, str]]:
+def spared(now: state.Cluster, engine: state.Engine, doors: Doors) -> Iterator[tuple[str, str]]:
     """The proxies that send requests to an engine which others would answer.
 
     Each is the proxy's node, with the group that the proxy has at the engine's address.

@@ -371,8 +371,7 @@ def _engines(change: Change) -> Iterator[Action]:
             own = [(c, ends) for c, ends in change.unplugs if name in c.nodes]
             gone = [(c, end) for c, ends in own for end in ends if not change.is_late(c)]
             yield do.start(name, engine, programs, gone, change.plugged_at(name))
-        stops = any(old.place == engine.place for old in change.stopping)
-        yield do.wait_for(engine, programs, stops=stops)
+        yield do.wait_for(engine, programs)
     for engine in change.switched.values():
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
         yield do.switch(engine, programs)
@@ -421,7 +420,7 @@ def _services(change: Change) -> Iterator[Action]:
                 place = order.index(unit) if unit in order else len(order)
                 before = must.are_running({name: new[first]} if waits else {})
                 if unit == state.PROXY and " reload " in title:
-                    before = _left_out(change, name)
+                    before = _left_out(change)
                 if unit == state.LOGINS:
                     before = must.are_reached([*change.after.folders.values()])
                 groups = [g for d in change.after.doors if d.node == name for g in d.groups]
@@ -432,13 +431,11 @@ def _services(change: Change) -> Iterator[Action]:
                 yield do.undo(name, program, change.after.folders[name])
 
 
-def _left_out(change: Change, node: str) -> Condition:
-    """That engines which stop, and the next routes leave out, get no requests: none is cut."""
-    both = (change.before, change.after)
-    old, new = ([(b, d) for d in b.doors if d.node == node] for b in both)
-    stays = {change.after.by_group[group].endpoint for _, door in new for group in door.groups}
+def _left_out(change: Change) -> Condition:
+    """That engines which stop, and which no route leads to then, get no requests: none is cut."""
+    stays = {engine.endpoint for engine in change.after.engines}
     gone = [engine for engine in change.stopping if engine.endpoint not in stays]
-    return must.get_nothing(gone, old)
+    return must.get_nothing(gone, [(change.before, d) for d in change.before.doors if d.drains])
 
 
 def _checks(change: Change) -> Iterator[Action]:

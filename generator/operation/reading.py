@@ -165,12 +165,10 @@ def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str
         if _is_read(file) and not any(each and _is_own(path, each) for each in groups)
     }
     read = {path: t for path, t in shared.items() if not group or f"/{path}" in text}
-    secrets = _text_facts(files, places.place("etc/sparkgen/container.env", group)).get(
-        "SECRET", ()
-    )
+    container = _text_facts(files, places.place("etc/sparkgen/container.env", group))
     members = " ".join(mine.get("RANKS", ()) or _text_facts(files, _NODES).get("MEMBER", ()))
     brought = tuple(_needs(mine, members))
-    needs = (*brought, *(state.Need("secret", name) for name in secrets))
+    needs = (*brought, *(state.Need("secret", name) for name in container.get("SECRET", ())))
     # The same place may have other content: another release, revision or build.
     own |= {f"{n.kind} {n.name}": f"{n.place} {n.source}".strip() or UNKNOWN for n in brought}
     waits = group in {name for words in known.get("ALTERNATIVES", ()) for name in words.split()[1:]}
@@ -296,6 +294,7 @@ def _engines(
         container = _text_facts(head, places.place("etc/sparkgen/container.env", group))
         model = next(iter(_first(mine, "MODEL").split()[1:]), "")
         served = _first(container, "SERVED_NAME") or model.rpartition("/")[2].lower()
+        job = _first(mine, "JOB"), places.place("/opt/sparkgen/serve.sbatch", group)
         traits = ENGINE_TRAITS.get(_first(mine, "ENGINE").partition(" ")[0])
         yield state.Engine(
             group,
@@ -309,9 +308,7 @@ def _engines(
             not turns or turns[0] == group,
             int(_found(_STOP, head, places.place(_ENGINE_UNIT, group)) or 0),
             int(_first(mine, "LOAD_SECONDS") or _first(known[ranks[0]], "LOAD_SECONDS") or 0),
-            (_first(mine, "JOB"), places.place("/opt/sparkgen/serve.sbatch", group))
-            if "JOB" in mine
-            else (),
+            job if job[0] else (),
             traits.title if traits and traits.answers_any_name else "",
         )
 
@@ -365,8 +362,7 @@ def _doors(
     for engine in () if fronted else engines:
         if engine.url:
             names = engine.names if engine.is_active else ()
-            group = (engine.group,)
-            yield state.Door(engine.url, engine.nodes[0], (), group, names, engine.key)
+            yield state.Door(engine.url, engine.nodes[0], (), (engine.group,), names, engine.key)
 
 
 def _proxy(known: Facts) -> str:

@@ -5,6 +5,7 @@ GitHub accepts 65,536 characters and rejects longer comments; GitLab accepts a m
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from generator.bundle.escaping import markdown as escaped
 from generator.records import record
@@ -65,12 +66,7 @@ def _fitted(fold: Fold, room: int) -> str:
     if len(whole := _whole(fold, fold.lines)) <= room:
         return whole
     room -= len(_whole(fold, [_MORE.format(len(fold.lines))]))
-    kept = 0
-    for line in fold.lines:
-        room -= len(line) + 1
-        if room < 0:
-            break
-        kept += 1
+    kept = sum(used <= room for used in accumulate(len(line) + 1 for line in fold.lines))
     if kept < _FEWEST_LINES:
         return ""
     return _whole(fold, [*fold.lines[:kept], _MORE.format(len(fold.lines) - kept)])
@@ -137,14 +133,8 @@ def _lines(node: NodeReview, folder: str) -> tuple[str, ...]:
     listed = node.state in ("new", "removed")
     lines = _list(node.files) if listed else _diff(node.files)
     marks = ("+ ", "- ", "  ") if listed else ("--- a/", "+++ b/", "")
-    return tuple(_renamed(line, marks, f"{node.name}/", f"{folder}/") for line in lines)
-
-
-def _renamed(line: str, marks: Sequence[str], old: str, new: str) -> str:
-    for mark in marks:
-        if line.startswith(f"{mark}{old}"):
-            return f"{mark}{new}{line.removeprefix(mark + old)}"
-    return line
+    path = re.compile(f"({'|'.join(map(re.escape, marks))}){re.escape(node.name)}/")
+    return tuple(path.sub(rf"\g<1>{folder}/", x, 1) if path.match(x) else x for x in lines)
 
 
 def _diff(files: Sequence[FileChange]) -> tuple[str, ...]:

@@ -41,12 +41,9 @@ class NodeReview:
             return f"new: install all{', start the engine' if self.starts else ''}"
         if self.state == "removed":
             return f"removed: {'stop the engine, ' if self.stops else ''}remove the files"
-        before = (
-            f"taken as the same machine as {self.was}, renamed: " if self.state == "renamed" else ""
-        )
-        return before + (
-            ", ".join(self.done) or _TITLES.get(self.effect, "files only, nothing restarts")
-        )
+        done = ", ".join(self.done) or _TITLES.get(self.effect, "files only, nothing restarts")
+        is_renamed = self.state == "renamed"
+        return f"taken as the same machine as {self.was}, renamed: {done}" if is_renamed else done
 
 
 def node_reviews(
