@@ -261,9 +261,11 @@ class _Reader:
 
 
 def _inner(value: Any, names: list[str]) -> Any:
-    """A field of a record, or a key of a mapping, however deep; None if there is none."""
+    """A field of a record or one of its `others`, or a key of a mapping; None if there is none."""
     for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        others = getattr(value, "others", {})
+        is_mapping = isinstance(value, Mapping)
+        value = value.get(name) if is_mapping else getattr(value, name, others.get(name))
     return value
 
 
