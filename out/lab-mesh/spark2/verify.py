@@ -854,7 +854,7 @@ class SpaceChecks(Machine):
 
     def _disk(self) -> Case:
         docker = self.docker_root
-        own = ["/var", docker if docker and self.at(docker).exists() else "/"]
+        own = ["/var", *([docker] if docker and self.at(docker).exists() else [])]
         hubs = [self.shown(self.nearest(e.hub)) for e in self.engines if e.hub]
         disks = [(folder, *self.df(folder)) for folder in dict.fromkeys([*own, *hubs, "/"])]
         found = some_of(f"{free} GiB free in {folder}" for folder, free, _ in disks)
