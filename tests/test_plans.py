@@ -266,6 +266,23 @@ def test_an_engine_that_goes_is_drained_before_the_gateway_forgets_it() -> None:
     assert not list(faults(found))
 
 
+def test_a_name_that_nobody_answers_to_does_not_wait_for_an_engine_that_goes() -> None:
+    """The replicas of one name get new heads; the gateway has to reload before it finds them."""
+    old = ("a talk n1 n2", "b talk n3 n4", "c chat n5", "d chat n6", "e own n7")
+    new = ("a talk n2 n1", "b talk n4 n3", "d chat n6", "e own n7")
+    before, after = (
+        built(groups(*named, count=7) + "services: {gateway: {node: n7}}\n") for named in (old, new)
+    )
+    assert before
+    assert after
+    found = planned(before, after)
+    told = [step.text for step in found.outcome.steps]
+    assert told.index("systemctl reload sparkgen-proxy") < told.index("stop the engine of c")
+    # Installing and reloading, and no start of an engine.
+    assert [(one.name, one.seconds) for one in found.outcome.outages] == [("talk", 190)]
+    assert not list(faults(found))
+
+
 def test_a_restart_of_the_gateway_ends_drains() -> None:
     """Nobody undrains an engine of a gateway that is about to restart with the chat page."""
     data = YAML(typ="safe").load(CLEAR)
@@ -330,12 +347,13 @@ def services(text: str) -> tuple[str, str]:
     return "engine:\n", f"services: {{{text}}}\nengine:\n"
 
 
-def groups(*declared: str) -> str:
-    """Three nodes on a switch with groups, each with the name that it serves and its nodes."""
+def groups(*declared: str, count: int = 3) -> str:
+    """Nodes on a switch with groups, each with the name that it serves and its nodes."""
+    numbers = range(1, count + 1)
     nodes = "".join(
-        f"  - {{name: n{n}, management: {{address: 10.0.0.{n}/24}}}}\n" for n in (1, 2, 3)
+        f"  - {{name: n{n}, management: {{address: 10.0.0.{n}/24}}}}\n" for n in numbers
     )
-    cables = "".join(f"  - endpoints: [n{n}:p0, rack:{n}]\n" for n in (1, 2, 3))
+    cables = "".join(f"  - endpoints: [n{n}:p0, rack:{n}]\n" for n in numbers)
     listed = "".join(map(group, declared))
     return (
         f"version: 1\nname: lab\nnodes:\n{nodes}cabling:\n{cables}"

@@ -40,7 +40,8 @@ def rows(failures: Iterable[Failure]) -> tuple[FailureRow, ...]:
     """The rows of a table, in the order of the first fault of each."""
     found: dict[tuple[str, ...], list[str]] = {}
     for failure in failures:
-        effect = (_answers(failure), _again(failure), _to_do(failure), _told_by(failure))
+        told = ", ".join(check for check, _ in failure.fault.told_by) or "-"
+        effect = (_answers(failure), _again(failure), _to_do(failure), told)
         found.setdefault((failure.fault.kind, *effect), []).append(failure.fault.what)
     return tuple(FailureRow(tuple(faults), *effect) for (_, *effect), faults in found.items())
 
@@ -134,10 +135,6 @@ def _to_do(failure: Failure) -> str:
     found = _TO_DO.get(failure.fault.kind, "-")
     again = "start it again" if failure.within is None else ""
     return "; then ".join(each for each in (found, again) if each not in ("", "-")) or "-"
-
-
-def _told_by(failure: Failure) -> str:
-    return ", ".join(check for check, _ in failure.fault.told_by) or "-"
 
 
 def duration(seconds: int) -> str:

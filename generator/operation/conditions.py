@@ -253,6 +253,15 @@ def get_nothing(now: state.Cluster, engines: Sequence[state.Engine], doors: Door
     return next((f"{group} is not drained" for group in asked), "")
 
 
+@condition
+def can_be_left_out(now: state.Cluster, engines: Sequence[state.Engine], doors: Doors) -> str:
+    """These engines get no requests, or nobody answers to a name that others may answer to then."""
+    asked = [(b, d, b.by_group[name]) for b, d in doors for name in d.groups]
+    answered = {n for b, d, known in asked if answering(now, b, d, known) for n in known.names}
+    is_open = any(known.is_active and not answered >= {*known.names} for *_, known in asked)
+    return "" if is_open else get_nothing(engines, doors)(now)
+
+
 def spared(now: state.Cluster, engine: state.Engine, doors: Doors) -> Iterator[tuple[str, str]]:
     """The proxies that send requests to an engine which others would answer.
 

@@ -435,7 +435,7 @@ def _left_out(change: Change) -> Condition:
     """That engines which stop, and which no route leads to then, get no requests: none is cut."""
     stays = {engine.endpoint for engine in change.after.engines}
     gone = [engine for engine in change.stopping if engine.endpoint not in stays]
-    return must.get_nothing(gone, [(change.before, d) for d in change.before.doors if d.drains])
+    return must.can_be_left_out(gone, [(change.before, d) for d in change.before.doors if d.drains])
 
 
 def _checks(change: Change) -> Iterator[Action]:
