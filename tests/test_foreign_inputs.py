@@ -125,6 +125,27 @@ def test_damaged_input(case: dict[str, Any], cuts: list[tuple[int, int, str]]) -
     check(result)
 
 
+@pytest.mark.parametrize(
+    ("command", "held", "lost"),
+    [
+        ("vllm serve m/x --middleware a.b --middleware c.d", "middleware: [a.b, c.d]", []),
+        ("vllm serve m/x --middleware a.b", "middleware: a.b", []),
+        ("vllm serve m/x --seed 1 --seed 2", "seed: 2", ["--seed"]),
+        ("llama-server -m /m/q.gguf --hf-repo a/b:Q4_K_M", "file: /m/q.gguf", ["--hf-repo"]),
+        ("llama-server --hf-repo a/b:Q4_K_M -m /m/q.gguf", "file: /m/q.gguf", ["--hf-repo"]),
+        ("llama-server -m /m/q.gguf --rpc 10.0.0.12:50052", "file: /m/q.gguf", ["--rpc"]),
+    ],
+)
+def test_no_value_takes_the_place_of_another_unsaid(
+    command: str, held: str, lost: list[str]
+) -> None:
+    """What a parser appends is one list, and nothing to be written replaces what was stated."""
+    result = adopted("start.sh", f"#!/bin/bash\n{command}\n")
+    check(result)
+    assert held in result.text
+    assert [one.item.what for one in result.ended if one.end is End.LOST] == lost
+
+
 def test_array_of_itself() -> None:
     """An array that a script adds to itself again and again stays small."""
     text = "A=(a b)\n" + 'A+=("${A[@]}")\n' * 40 + 'vllm serve openai/gpt-oss-20b "${A[@]}"\n'

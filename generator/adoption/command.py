@@ -235,8 +235,16 @@ def _command(
         else:
             taken = _taken(known, name, words[at:])
             at += len(taken)
-        entry = _entry(known, name, taken, word)
-        entries.append(replace(entry, words=(word, *taken)))
+        entry = replace(_entry(known, name, taken, word), words=(word, *taken))
+        before = next((e for e in entries if e.name == entry.name), None)
+        if found and found.flag.many == "append" and before and taken:
+            # The parser adds each to a list, so that they are one setting.
+            both = [*(v if isinstance(v := before.value, list) else [v]), entry.value]
+            entries[entries.index(before)] = replace(
+                before, value=both, words=(*before.words, *entry.words)
+            )
+        else:
+            entries.append(entry)
     is_model = bool(positional) and not ENGINE_TRAITS[engine].reads_gguf
     model = positional.pop(0) if is_model and positional[0].text[:1] != "-" else None
     headless = any(entry.name == "headless" for entry in entries)

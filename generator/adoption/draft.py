@@ -71,6 +71,8 @@ class Draft:
 
     def need(self, path: KeyPath, why: str, assumed: Any) -> None:
         """Write TODO for a value that a site needs and nobody stated; audits assume one."""
+        if self.get(*path) is not None and path not in self.todo:
+            return
         self.put(path, assumed)
         self.todo[path] = why
         self.comments[path] = f"TODO: {why}"

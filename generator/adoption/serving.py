@@ -382,18 +382,16 @@ def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
         found = newest.find(entry.name) if newest else None
         plain = canonical(value, found.flag, "iec" in newest.traits) if newest and found else value
         draft.put(tuple(key.split(".")), Plain(str(plain)), place)
-    elif re.match(r"master-addr|dist-init-addr", entry.name) and not _is_known(draft, value):
-        draft.lose(
-            "an address of the head that nothing else states: see 'nodes' and 'cabling'", place
-        )
+    elif re.match(r"master-addr|dist-init-addr|rpc$", entry.name) and not _are_known(draft, value):
+        draft.lose("an address that nothing else states: see 'nodes' and 'cabling'", place)
     elif key in ("", "engine.name", "engine.parallel") or _is_usual(key, value):
         draft.same("sparkgen sets it for each node")
 
 
-def _is_known(draft: Draft, value: str) -> bool:
-    """Whether the site's nodes have an address, if it is one and they are here."""
-    found = re.match(r"[0-9]+(\.[0-9]+){3}", value)
-    return found is None or "nodes" not in draft.data or f"{found[0]}/" in str(draft.data)
+def _are_known(draft: Draft, value: str) -> bool:
+    """Whether the site's nodes have the addresses in a value, if they are here."""
+    site, found = str(draft.data), re.findall(r"\d+(?:\.\d+){3}", value)
+    return "nodes" not in draft.data or all(f"{address}/" in site for address in found)
 
 
 def _automatic(draft: Draft, place: Word) -> None:
