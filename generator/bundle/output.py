@@ -11,7 +11,7 @@ from generator.bundle.committed import Content, entries, parsed
 from generator.bundle.conflicts import is_conflicted, sides
 from generator.bundle.journal import Journal, interrupted, merged
 from generator.bundle.plan import CHECKSUMS, MANIFEST, is_recorded
-from generator.bundle.tree import File, Tree
+from generator.bundle.tree import Tree
 from generator.catalogs.versions import version
 from generator.records import record
 
@@ -83,7 +83,8 @@ def compare(tree: Tree, folder: Path) -> Comparison:
             if (data := _read(on_disk)) != file.data:
                 is_origin = is_recorded(path) or same_but_origin(data, file.data)
                 (origin if is_origin else stale).append(path)
-        elif not _same(file, on_disk):
+        # Of a mode, git keeps no more than the executable bit.
+        elif _read(on_disk) != file.data or os.access(on_disk, os.X_OK) != file.executable:
             data = _read(on_disk)
             written = is_conflicted(data) or sha256(data).hexdigest() in known.get(path, ())
             (stale if written else edited).append(path)
@@ -168,11 +169,6 @@ def _read(path: str) -> bytes:
             return file.read()
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror}") from error
-
-
-def _same(file: File, path: str) -> bool:
-    """Whether bytes and executable bit are the same; git keeps no more of a mode."""
-    return _read(path) == file.data and os.access(path, os.X_OK) == file.executable
 
 
 def _listed(manifest: str | None) -> list[dict[str, str]]:

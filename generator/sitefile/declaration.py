@@ -609,7 +609,9 @@ def declare(
         # What the cables form depends on whether there are groups.
         topology = None
     return Declaration(
-        identity=_identity(data) if valid("name", "description", "requires") else None,
+        identity=Identity(data["name"], data.get("description", ""), data.get("requires", ""))
+        if valid("name", "description", "requires")
+        else None,
         nodes=nodes,
         cabling=_each(_cable, data.get("cabling", ())) if valid("cabling") else None,
         topology=topology,
@@ -679,10 +681,6 @@ def _each(
 ) -> tuple[_Made, ...]:
     """The records of a list's entries, each with its place there."""
     return tuple(make(index, item) for index, item in enumerate(items))
-
-
-def _identity(data: Mapping[str, Any]) -> Identity:
-    return Identity(data["name"], data.get("description", ""), data.get("requires", ""))
 
 
 def _nodes(data: Mapping[str, Any]) -> tuple[DeclaredNode, ...]:

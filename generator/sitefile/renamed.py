@@ -17,7 +17,7 @@ def renamed() -> Mapping[str, tuple[str, str]]:
 
 def earlier_name(path: KeyPath, span: Span | None = None) -> Finding | None:
     """What to say about a key's earlier name, at its path now; nothing about another key."""
-    if not any(known.endswith(f".{path[-1]}") for known in renamed()):
+    if not path or not any(known.endswith(f".{path[-1]}") for known in renamed()):
         return None
     names = tuple(part for part in path_in_group(path) if isinstance(part, str))
     now, release = renamed().get(path_text(names), ("", ""))

@@ -56,7 +56,7 @@ def _reported(nodes: Fabric, node: str) -> Iterator[str]:
 def links(bundle: BundleFolder) -> list[Link]:
     """The cables; the far end of one to a switch is not a node."""
     return [
-        Link(_port(a), _port(b)) if _is_node(bundle, b) else Link(_port(a), None, _name(b))
+        Link(_port(a), _port(b)) if _name(b) in bundle.nodes else Link(_port(a), None, _name(b))
         for a, b in bundle.cables
     ]
 
@@ -73,10 +73,6 @@ def _cabled(bundle: BundleFolder) -> Iterator[str]:
     """The nodes with a cable, since others have nothing of the fabric."""
     ends = {end.partition(":")[0] for cable in bundle.cables for end in cable}
     yield from (node for node in bundle.nodes if node in ends)
-
-
-def _is_node(bundle: BundleFolder, end: str) -> bool:
-    return _name(end) in bundle.nodes
 
 
 def _name(end: str) -> str:

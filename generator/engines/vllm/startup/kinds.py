@@ -31,13 +31,9 @@ class Kind:
 def kinds() -> Mapping[str, Kind]:
     """The known kinds by model_type."""
     return {
-        name: Kind(images == "yes", *map(_since, releases))
+        name: Kind(images == "yes", *(_NEVER if r == "-" else release(r) for r in releases))
         for name, *releases, images in rows("vllm-kinds")
     }
-
-
-def _since(text: str) -> Release:
-    return _NEVER if text == "-" else release(text)
 
 
 def _has(feature: str, start: Start) -> bool | None:
