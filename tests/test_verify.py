@@ -1755,6 +1755,17 @@ def together(faults: Sequence[Fault], most: int = 8) -> Iterator[Faults]:
         yield tuple(run)
 
 
+def test_each_holder_of_a_port_is_named(memory: Path) -> None:
+    host = machine(MESH, memory)
+    two = (
+        'LISTEN 0 9 127.0.0.1:8000 *:* users:(("open-webui",pid=77,fd=5))\\n'
+        "LISTEN 0 9 10.0.0.1:8000 *:*\\n"
+    )
+    answer("ss", two, "*:8000")(host)
+    own = "FAIL taken: 8000 (api) by open-webui (process 77), a process that only root can see"
+    assert host.lines()["ports"].startswith(own)
+
+
 @pytest.mark.parametrize(
     "faults", [*together(FAULTS)], ids=lambda faults: " and ".join(fault.check for fault in faults)
 )
