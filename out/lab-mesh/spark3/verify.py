@@ -861,7 +861,8 @@ class SpaceChecks(Machine):
         crowded = [f"{used} of the inodes in {f}" for f, _, used in disks if used in FULL]
         # The hub may be on a share that this node only reads.
         stuck = [one for one in own if os.statvfs(self.nearest(one)).f_flag & os.ST_RDONLY]
-        is_full = any(free < (FREE_GIB if folder != "/" else ROOT_GIB) for folder, free, _ in disks)
+        filled = {*own, *hubs}
+        is_full = any(free < (FREE_GIB if one in filled else ROOT_GIB) for one, free, _ in disks)
         wrong = {"read-only": stuck, "full": is_full, "crowded": crowded}
         return first(wrong, found=found, crowded=crowded, stuck=stuck)
 

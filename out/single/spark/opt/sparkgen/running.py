@@ -550,9 +550,9 @@ class RunningChecks(Machine):
         # Only root sees which process it is, and a job does not run in one of Docker's containers.
         if not found or self.job_runs() or (self.ours() and not holders):
             return "ours" if found else ""
-        if not holders:
-            return "a process that only root can see"
         others = [f"{name} (process {pid})" for name, pid in holders if not self.is_ours(pid)]
+        if not self.ours() and any("pid=" not in line for line in found.splitlines()):
+            others.append("a process that only root can see")
         return some_of(others) or "ours"
 
     def _ports(self, engine: Engine) -> Case:
