@@ -109,7 +109,7 @@ def cache(model: CompleteShape, split: Split, requested: Requested, paging: Pagi
         # Source: `max_concurrent_batches`, which admission has reserved for since pull request
         # 47728: one step more than there are stages if scheduling is asynchronous.
         under_way *= split.pipeline + (1 if requested.schedules_ahead else 0)
-    packed = shape.compressed is not None or _is_pooled(shape)
+    packed = shape.compressed is not None or bool(shape.indexer and shape.indexer.pooled > 1)
     one = pool(kinds, packed, tuples=requested.version < paging.packs)
     return Cache(kinds, (one,), under_way)
 
@@ -162,10 +162,6 @@ def _divided(kinds: tuple[Pages, ...], division: Division, step: int) -> Cache:
         whole if weights[0] else None,
         not any(weights[2:]),
     )
-
-
-def _is_pooled(shape: Shape) -> bool:
-    return shape.indexer is not None and shape.indexer.pooled > 1
 
 
 def _apart(model: CompleteShape, split: Split, requested: Requested) -> Iterator[Pages]:

@@ -29,6 +29,7 @@ _POOL = "kv-cache-memory-bytes"
 _START = "start it and pass its log to 'sparkgen fit SITE --measured LOG'"
 
 
+_SEQUENCES = ("model", "max_sequences")
 _UNFIT = "SG222 SG520 SG537 SG538 SG556"
 _INVALID_MODEL = "SG222 SG501 SG503 SG504 SG506 SG507 SG510 SG511 SG512 SG513 SG529 SG532 SG603"
 
@@ -42,8 +43,11 @@ def does_not_fit(
         yield _fixed_cache(model, engine, fit)
     elif fit.state == "does not fit" and not fit.crowded:
         # SG688 names what crowds a node.
-        message = f"the model does not fit: {_sum(fit)}"
-        yield _changed(nodes, model, engine, fit, Fault(message, model.path))
+        fault = Fault(f"the model does not fit: {_sum(fit)}", model.path)
+        if fit.worst.headroom_gib >= 0 and model.max_sequences:
+            # What engines reserve outside their share grows with the sequences that run at once.
+            fault = replace(fault, path=_SEQUENCES, help="write fewer, or remove the key")
+        yield _changed(nodes, model, engine, fit, fault)
 
 
 @rule("SG538", Severity.WARNING, unless=_INVALID_MODEL)
@@ -146,6 +150,8 @@ def _sum(fit: Fit) -> str:
     weights, cached = worst.weights_gib + worst.draft_gib, worst.kv_one_gib * fit.needed
     if fit.crowded:
         return f"{worst.system_gib:.1f} GiB of {worst.node} are left, and nodes freeze below 8"
+    if worst.headroom_gib >= 0 > worst.system_gib:
+        return f"a reserve of {worst.reserve_gib:.1f} GiB leaves the system of {worst.node} nothing"
     if worst.unused_gib:
         return f"{count} needs {cached:.1f} GiB, the limit in tokens leaves {worst.kv_room_gib:.1f}"
     # Some engines take it, or a part of it, from what their share leaves.
@@ -266,7 +272,7 @@ def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
         yield Fault(
             f"there is room for {count} of {fit.context} tokens at once, not for "
             f"{model.max_sequences}",
-            ("model", "max_sequences"),
+            _SEQUENCES,
             f"more run while they are shorter: {model.max_sequences} of {fit.longest_context} "
             "tokens each"
             if fit.longest_context

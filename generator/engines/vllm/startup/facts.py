@@ -61,10 +61,6 @@ def _drafted(start: Start, more: int) -> int | None:
     return start.sequences * (start.drafted + more) if start.drafted else None
 
 
-def _has_small_heads(start: Start) -> bool:
-    return start.model_type == "gpt_oss" or (start.known is not None and start.known.head_dim == 64)
-
-
 def _states_type(start: Start) -> str:
     """The type of states: the requested one, or what the model's config.json may request."""
     asked = start.word("mamba-ssm-cache-dtype")
@@ -105,7 +101,9 @@ FACTS: Facts = {
         start.method == "draft" or start.draft_setting("parallel_drafting") is True
     ),
     "aligned": _is_aligned,
-    "small_heads": _has_small_heads,
+    "small_heads": lambda start: (
+        start.model_type == "gpt_oss" or (start.known is not None and start.known.head_dim == 64)
+    ),
     "modelopt": lambda start: is_of_modelopt(start.model),
     "of_modelopt_or_mxfp4": lambda start: is_of_modelopt(start.model) or start.form == "mxfp4",
     "states_type": _states_type,
