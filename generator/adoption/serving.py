@@ -390,7 +390,7 @@ def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
 
 def _are_known(draft: Draft, value: str) -> bool:
     """Whether the site's nodes have the addresses in a value, if they are here."""
-    site, found = str(draft.data), re.findall(r"\d+(?:\.\d+){3}", value)
+    site, found = str(draft.data), re.findall(r"\d{1,3}(?:\.\d{1,3}){3}", value)
     return "nodes" not in draft.data or all(f"{address}/" in site for address in found)
 
 
