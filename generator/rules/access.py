@@ -1,11 +1,11 @@
 """Rules about how clients reach a site, and what can be read on the way."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Severity
 from generator.rules.nodes import Nodes
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.services import GATEWAY, PROXY
 from generator.sitefile.declaration import Access, DeclaredEngine, Settings
 
@@ -14,9 +14,7 @@ _OWN = "access: {tls: {authority: site}}"
 
 
 @rule("SG270")
-def access_without_a_proxy(
-    access: Access, services: Services, takes_proxy: bool
-) -> Iterator[Fault]:
+def access_without_a_proxy(access: Access, services: Services, takes_proxy: bool) -> Faults:
     """The proxy is what encrypts, so a site with certificates has one."""
     if access != Access() and PROXY not in services:
         name = PROXY if takes_proxy else GATEWAY
@@ -29,7 +27,7 @@ def access_without_a_proxy(
 
 
 @rule("SG271", Severity.NOTE, unless="SG270 SG273 SG682")
-def keys_in_clear_text(access: Access, services: Services) -> Iterator[Fault]:
+def keys_in_clear_text(access: Access, services: Services) -> Faults:
     """Clients' keys cross a network encrypted."""
     if PROXY in services and not access.certificate:
         yield Fault(
@@ -43,7 +41,7 @@ def keys_in_clear_text(access: Access, services: Services) -> Iterator[Fault]:
 @rule("SG272", Severity.NOTE, unless="SG270 SG271", suppressed_by="SG704")
 def engines_key_in_clear_text(
     engine: DeclaredEngine, nodes: Nodes, is_behind_proxy: bool, takes_proxy: bool
-) -> Iterator[Fault]:
+) -> Faults:
     """The key of an engine crosses a network encrypted."""
     traits = ENGINE_TRAITS[engine.name]
     is_reached = engine.bind in ("all", "management") or (not engine.bind and nodes[0].management)

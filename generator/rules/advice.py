@@ -1,11 +1,11 @@
 """Rules about settings that are recommended for a model but that a site may have reason to omit."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from generator.catalogs.advice import advised_parsers, needed_flags, needed_parsers
 from generator.diagnostics import Add, Proposal, Replace, Severity, listed, scalar
 from generator.models.architecture import known_checkpoint
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.settings.values import Argument
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
@@ -16,7 +16,7 @@ from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
     unless="SG501 SG503 SG505 SG602 SG603 SG604 SG620 SG621 SG630 SG631 SG632 SG633 SG634",
     of_version=True,
 )
-def missing_advised_flags(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def missing_advised_flags(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """The site has the flags that are advised for its model."""
     known = known_checkpoint(model)
     # A repository that is merely like the model may well need other flags.

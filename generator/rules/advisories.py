@@ -1,11 +1,10 @@
 """Rules that report the advisories in `schemas/advisories.yaml` that apply to a site."""
 
-from collections.abc import Iterator, Sequence
-
 from generator.catalogs.advisories import Advisory, advisories, named, within
 from generator.diagnostics import KeyPath, Severity
-from generator.rules.registry import Fault, rule
-from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, Faults, rule
+from generator.sitefile.declaration import DeclaredEngine
 from generator.sitefile.source import Document
 
 # The subjects of the advisories that each rule reports.
@@ -13,7 +12,7 @@ SUBJECTS = {"SG229": ("os",), "SG421": ("nccl",), "SG689": ("engine", "image")}
 
 
 @rule("SG229", Severity.WARNING)
-def release_with_a_fault(nodes: Sequence[DeclaredNode], document: Document) -> Iterator[Fault]:
+def release_with_a_fault(nodes: Nodes, document: Document) -> Faults:
     """The nodes do not run a release of DGX OS that needs a workaround."""
     releases: dict[KeyPath, str] = {}
     for node in nodes:
@@ -27,7 +26,7 @@ def release_with_a_fault(nodes: Sequence[DeclaredNode], document: Document) -> I
 
 
 @rule("SG421", Severity.WARNING, unless="SG401")
-def nccl_with_a_fault(engine: DeclaredEngine) -> Iterator[Fault]:
+def nccl_with_a_fault(engine: DeclaredEngine) -> Faults:
     """The NCCL in the image has no known fault."""
     if not engine.nccl or engine.nccl_patched:
         return
@@ -37,7 +36,7 @@ def nccl_with_a_fault(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG689", Severity.WARNING, suppressed_by="SG609")
-def engine_with_a_fault(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+def engine_with_a_fault(engine: DeclaredEngine, nodes: Nodes) -> Faults:
     """The engine and its image have no known fault."""
     for entry in advisories(*SUBJECTS["SG689"]):
         if len(nodes) < entry.nodes or not _has_engine(entry, engine):

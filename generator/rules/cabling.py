@@ -32,7 +32,7 @@ from generator.fabric.topologies import (
 from generator.fabric.topologies.kind import Pair, TopologyKind
 from generator.hardware import DAC_REACH_M, HALVES, PORT_NAMES, PORTS, Half
 from generator.rules.nodes import Nodes, named
-from generator.rules.registry import Fault, rule, shape_rule, to_remove
+from generator.rules.registry import Fault, Faults, rule, shape_rule, to_remove
 from generator.sitefile.declaration import DeclaredCable, DeclaredEngine, Endpoint, Topology
 from generator.sitefile.source import Document
 
@@ -52,7 +52,7 @@ def _node_ends(nodes: Nodes, cabling: Cabling) -> Iterator[list[Endpoint]]:
 
 
 @shape_rule("SG203", unless="SG201 SG218")
-def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """A cable ends at port p0 or p1 of a node of the site, or at a switch."""
     names = _names(nodes)
     strangers: dict[str, list[Endpoint]] = {}
@@ -221,7 +221,7 @@ def _nodes_are(names: set[str]) -> str:
 
 
 @shape_rule("SG204", unless="SG201 SG218")
-def port_used_twice(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
+def port_used_twice(nodes: Nodes, cabling: Cabling) -> Faults:
     """A QSFP port takes one cable."""
     used: dict[str, Endpoint] = {}
     for cable in cabling:
@@ -281,7 +281,7 @@ def _free_ports(names: Iterable[str], cabling: Cabling) -> list[str]:
 
 
 @shape_rule("SG205", unless="SG201 SG218")
-def cable_to_itself(nodes: Nodes, cabling: Cabling) -> Iterator[Fault]:
+def cable_to_itself(nodes: Nodes, cabling: Cabling) -> Faults:
     """A cable joins two machines."""
     for cable in cabling:
         if _is_to_itself(nodes, cable):
@@ -306,7 +306,7 @@ def _is_to_itself(nodes: Nodes, cable: DeclaredCable) -> bool:
 
 
 @shape_rule("SG208", unless="SG201 SG202 SG203 SG205 SG241")
-def node_count(joined: Nodes, topology: Topology, document: Document) -> Iterator[Fault]:
+def node_count(joined: Nodes, topology: Topology, document: Document) -> Faults:
     """One node is alone, two share a cable, three to eight form a ring, any number use a switch."""
     kind = TOPOLOGIES[topology.kind].traits
     count, in_groups = len(joined), "groups" in document.data
@@ -343,7 +343,7 @@ def _count(low: int, high: int) -> str:
 @shape_rule("SG218")
 def cables_of_a_single_node(
     nodes: Nodes, cabling: Cabling, topology: Topology, document: Document
-) -> Iterator[Fault]:
+) -> Faults:
     """A single node has no cables."""
     is_single = TOPOLOGIES[topology.kind].traits.most == 1
     if is_single and cabling and (len(nodes) == 1 or "groups" in document.data):
@@ -356,7 +356,7 @@ def cables_of_a_single_node(
 
 
 @shape_rule("SG213", unless="SG201 SG203 SG205 SG208")
-def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """On a switch every cable ends at the switch."""
     if not TOPOLOGIES[topology.kind].traits.switched:
         return
@@ -386,7 +386,7 @@ def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) 
 
 
 @shape_rule("SG207", unless=_INVALID_CABLING + " SG208")
-def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """Every node on a switch has a cable to it."""
     if not TOPOLOGIES[topology.kind].traits.switched:
         return
@@ -416,7 +416,7 @@ def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
 
 
 @shape_rule("SG209", unless=_INVALID_CABLING + " SG208")
-def missing_cable(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def missing_cable(joined: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """The cables form the topology."""
     kind = TOPOLOGIES[topology.kind]
     names = [node.name for node in joined]
@@ -468,7 +468,7 @@ def _second_cable(cabling: Cabling) -> Fault | None:
     return None
 
 
-def _apart(kind: TopologyKind, names: Sequence[str], cabling: Cabling) -> Iterator[Fault]:
+def _apart(kind: TopologyKind, names: Sequence[str], cabling: Cabling) -> Faults:
     """The faults of nodes that the cables do not join as the topology requires."""
     joined = [_joined(cable) for cable in cabling]
     if closed := kind.closed_subset(names, joined):
@@ -484,7 +484,7 @@ def _apart(kind: TopologyKind, names: Sequence[str], cabling: Cabling) -> Iterat
     yield from _open_gaps(kind.missing(names, joined), cabling)
 
 
-def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Iterator[Fault]:
+def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Faults:
     """The faults of missing cables, each with two free ports for one."""
     used = {str(end) for cable in cabling for end in cable.endpoints}
     for number, (a, b) in enumerate(missing, len(cabling)):
@@ -505,7 +505,7 @@ def _open_gaps(missing: Sequence[Pair], cabling: Cabling) -> Iterator[Fault]:
 
 
 @shape_rule("SG210", Severity.WARNING, unless=_INVALID_CABLING + " SG208 SG209")
-def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """Each cable of a ring of three goes from p0 of one node to p1 of the next."""
     if not TOPOLOGIES[topology.kind].is_oriented(len(joined)):
         return
@@ -534,9 +534,7 @@ def ring_orientation(joined: Nodes, cabling: Cabling, topology: Topology) -> Ite
 
 
 @shape_rule("SG211", Severity.WARNING, unless=_INVALID_CABLING + " SG208 SG209")
-def different_ports(
-    cabling: Cabling, topology: Topology, engine: DeclaredEngine
-) -> Iterator[Fault]:
+def different_ports(cabling: Cabling, topology: Topology, engine: DeclaredEngine) -> Faults:
     """A direct cable joins the same port of both nodes."""
     if not TOPOLOGIES[topology.kind].same_port or engine.launcher == "ray":
         return
@@ -552,7 +550,7 @@ def different_ports(
 
 
 @shape_rule("SG212", Severity.WARNING, unless=_INVALID_CABLING + " SG208 SG209")
-def redundant_second_cable(cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def redundant_second_cable(cabling: Cabling, topology: Topology) -> Faults:
     """A second cable between two nodes adds no speed."""
     if not TOPOLOGIES[topology.kind].spare_cables:
         return
@@ -575,7 +573,7 @@ _CROSSED = f", and NCCL before {ROUTED_FROM} can't tell the ports of crossed one
 
 
 @rule("SG221")
-def copper_too_long(cabling: Cabling) -> Iterator[Fault]:
+def copper_too_long(cabling: Cabling) -> Faults:
     """A direct-attach copper cable of 200 Gb/s is at most five meters long."""
     for cable in cabling:
         if cable.kind == "dac" and cable.length_m and cable.length_m > DAC_REACH_M:
@@ -587,7 +585,7 @@ def copper_too_long(cabling: Cabling) -> Iterator[Fault]:
 
 
 @shape_rule("SG214", Severity.WARNING, unless=_INVALID_CABLING + " SG207 SG208")
-def another_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def another_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """All cables of a port number end at the same switch."""
     if not TOPOLOGIES[topology.kind].traits.switched:
         return

@@ -10,7 +10,7 @@ from generator.catalogs.versions import release
 from generator.diagnostics import Replace, Severity, listed
 from generator.fit.requested import stages_of
 from generator.models.architecture import GATED_DELTA, known_checkpoint, shape
-from generator.rules.registry import Fault, rule, to_remove
+from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 _BLOCK = 128
@@ -27,7 +27,7 @@ _LENGTH = re.compile(
 
 
 @rule("SG526", Severity.WARNING, unless="SG501 SG503")
-def extended_context(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def extended_context(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """A context is longer than the model supports only on request, since it costs quality."""
     known = shape(model)
     longest = known.max_context if known else None
@@ -68,7 +68,7 @@ def _overrides(engine: DeclaredEngine) -> Iterator[str]:
 
 
 @rule("SG527", Severity.NOTE, unless="SG501 SG503")
-def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """The kernels for the model's format are known to be correct on a GB10."""
     first = ENGINE_TRAITS[engine.name].nvfp4_kernels
     old = first is not None and release(engine.version) < first
@@ -103,7 +103,7 @@ def _int4(model: DeclaredModel) -> Iterator[str]:
 
 
 @rule("SG528", Severity.NOTE, unless="SG501 SG503 SG511 SG529 SG603")
-def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """Pipeline stages differ by one layer at most."""
     for given in engine.environment.of(ENGINE_TRAITS[engine.name].stage_variable):
         stages = stages_of(given.value)
@@ -116,7 +116,7 @@ def unequal_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fau
 
 
 @rule("SG529", unless="SG501 SG503 SG603")
-def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """Explicit stage sizes add up to the model's layers, with one number per stage."""
     known, count = shape(model), engine.parallel.pipeline
     layers = known.layers if known else None
@@ -133,7 +133,7 @@ def stages_of_another_model(model: DeclaredModel, engine: DeclaredEngine) -> Ite
 
 
 @rule("SG530", Severity.WARNING, unless="SG501 SG503")
-def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """A model that needs a token to download has one among the secrets."""
     if model.name and model.file:
         return  # The GGUF file comes from another publisher than the catalog's.
@@ -148,7 +148,7 @@ def gated_without_token(model: DeclaredModel, engine: DeclaredEngine) -> Iterato
 
 
 @rule("SG531", Severity.NOTE, unless="SG501 SG503")
-def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """Gated delta layers have dedicated kernels on a GB10."""
     known, fixed = shape(model), ENGINE_TRAITS[engine.name].delta_kernels
     delta = known and known.recurrent and known.recurrent.kind == GATED_DELTA
@@ -165,7 +165,7 @@ def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
 
 
 @rule("SG532", unless="SG501 SG503 SG510 SG603")
-def split_scale_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def split_scale_blocks(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """A slice of an FP8 expert consists of whole scale blocks."""
     known, sizes = shape(model), engine.parallel
     if _form(model) != "fp8-block128" or sizes.expert or not known or not known.moe:
@@ -201,7 +201,7 @@ def _form(model: DeclaredModel) -> str:
 
 
 @rule("SG676", Severity.NOTE, unless="SG501 SG603", of_version=True)
-def tuned_at_each_start(engine: DeclaredEngine) -> Iterator[Fault]:
+def tuned_at_each_start(engine: DeclaredEngine) -> Faults:
     """FlashInfer's tuning survives a restart."""
     off = engine.settings.is_off("enable-flashinfer-autotune")
     traits = ENGINE_TRAITS[engine.name]

@@ -1,16 +1,15 @@
 """Rules about the resources of the engine's container."""
 
-from collections.abc import Iterator, Sequence
-
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Severity, listed
 from generator.fabric.addressing import Fabric
-from generator.rules.registry import Fault, rule, to_remove
-from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, Faults, rule, to_remove
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 
 @rule("SG685")
-def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
+def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Faults:
     """The memory that RDMA pins is not limited."""
     limit = engine.container.ulimits.get("memlock", -1)
     if limit != -1 and fabric.cables:
@@ -22,7 +21,7 @@ def pinned_memory(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
 
 
 @rule("SG617", Severity.WARNING, unless="SG615")
-def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+def more_than_a_node_has(engine: DeclaredEngine, nodes: Nodes) -> Faults:
     """A memory limit is below the node's memory."""
     least = min(nodes, key=lambda node: node.visible_gib)
     bounds = {"memory": engine.container.memory_gib, "shm": engine.container.shm_gib}
@@ -37,7 +36,7 @@ def more_than_a_node_has(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) 
 
 
 @rule("SG684", unless="SG602")
-def container_limits_under_slurm(engine: DeclaredEngine) -> Iterator[Fault]:
+def container_limits_under_slurm(engine: DeclaredEngine) -> Faults:
     """Containers that pyxis starts are limited by Slurm."""
     if engine.launcher != "slurm" or not ENGINE_TRAITS[engine.name].needs_pmix:
         return
@@ -54,7 +53,7 @@ def container_limits_under_slurm(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG686", unless="SG602 SG603 SG652")
-def experts_over_ranks(engine: DeclaredEngine) -> Iterator[Fault]:
+def experts_over_ranks(engine: DeclaredEngine) -> Faults:
     """Experts are spread over a number of ranks that the engine supports."""
     sizes = engine.parallel
     over = sizes.experts_over
@@ -80,7 +79,7 @@ def experts_over_ranks(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG687")
-def folder_of_one_node(model: DeclaredModel, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+def folder_of_one_node(model: DeclaredModel, nodes: Nodes) -> Faults:
     """A node's own model path replaces a folder given as `model.source`."""
     if model.source and model.source.startswith("/"):
         return

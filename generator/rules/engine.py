@@ -1,7 +1,7 @@
 """Rules about the engine, its image and its flags."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -27,14 +27,15 @@ from generator.models.architecture import shape
 from generator.rules import splits
 from generator.rules.images import with_added
 from generator.rules.listening import PortsOfNodes, has_ray_workers, launcher, ports_of_engine
-from generator.rules.registry import Fault, rule
-from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Settings
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, Faults, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Settings
 
 MUTABLE_TAGS = ("", "latest", "main", "nightly", "dev", "edge", "stable")
 
 
 @rule("SG602")
-def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
+def launcher_of_another_engine(engine: DeclaredEngine) -> Faults:
     """The launcher is one that the engine has."""
     launchers = ENGINE_TRAITS[engine.name].launchers
     if engine.launcher and engine.launcher not in launchers:
@@ -46,9 +47,7 @@ def launcher_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG603", unless="SG201 SG203 SG204 SG207 SG208 SG209 SG243")
-def parallel_product(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], model: DeclaredModel
-) -> Iterator[Fault]:
+def parallel_product(engine: DeclaredEngine, nodes: Nodes, model: DeclaredModel) -> Faults:
     """Tensor x pipeline x data is the number of nodes."""
     sizes, count = engine.parallel, len(nodes)
     if sizes.ranks == count:
@@ -72,7 +71,7 @@ _MOST_SPLITS = 4
 
 
 @rule("SG605", Severity.WARNING, suppressed_by="SG441")
-def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
+def image_of_another_version(engine: DeclaredEngine) -> Faults:
     """The image contains the engine and version that the site names."""
     known = catalogs.image(engine.image)
     if known is None:
@@ -93,7 +92,7 @@ def image_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG606", Severity.WARNING)
-def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
+def image_of_another_nccl(engine: DeclaredEngine) -> Faults:
     """The image contains the NCCL that the site names."""
     known = catalogs.image(engine.image)
     if not (known and known.nccl and engine.nccl):
@@ -107,7 +106,7 @@ def image_of_another_nccl(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG607", unless="SG602")
-def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
+def image_without_ray(engine: DeclaredEngine) -> Faults:
     """An image for the Ray launcher contains Ray."""
     known = catalogs.image(engine.image)
     if engine.launcher == "ray" and known and known.ray is False:
@@ -122,7 +121,7 @@ def image_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG612", Severity.WARNING, unless="SG602 SG605")
-def image_perhaps_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
+def image_perhaps_without_ray(engine: DeclaredEngine) -> Faults:
     """An image for the Ray launcher is known to contain Ray."""
     known = catalogs.image(engine.image)
     if engine.launcher == "ray" and known and known.ray is None:
@@ -136,8 +135,8 @@ def image_perhaps_without_ray(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG608", unless="SG602")
 def port_of_two_services(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], service_ports: PortsOfNodes
-) -> Iterator[Fault]:
+    engine: DeclaredEngine, nodes: Nodes, service_ports: PortsOfNodes
+) -> Faults:
     """No two services of a node use the same port."""
     reported: set[tuple[str, ...]] = set()
     for node, own in ports_of_engine(engine, [node.name for node in nodes]).items():
@@ -168,7 +167,7 @@ def port_of_two_services(
 
 
 @rule("SG611", unless="SG602 SG603")
-def unused_port(engine: DeclaredEngine) -> Iterator[Fault]:
+def unused_port(engine: DeclaredEngine) -> Faults:
     """Every port that the site states is opened by something."""
     known = ENGINES[engine.name].default_ports(launcher(engine), engine.parallel)
     names = [name for name in engine.ports if name not in known]
@@ -196,7 +195,7 @@ _COMMIT = r"(^|[-_.])[0-9a-f]{40}$"
 
 
 @rule("SG609", Severity.WARNING)
-def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Iterator[Fault]:
+def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Faults:
     """An image has a tag that does not move."""
     images: dict[KeyPath, str] = {("engine", "image"): engine.image} if engine.image else {}
     if engine.derived:
@@ -219,7 +218,7 @@ def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Ite
 
 
 @rule("SG613", Severity.WARNING, suppressed_by="SG605 SG609")
-def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
+def version_of_another_form(engine: DeclaredEngine) -> Faults:
     """A version, or a tag that contains one, is written the way the engine writes it."""
     held = catalogs.image(engine.image)
     of_image = held.version if held and held.version and held.version in engine.image else ""
@@ -245,7 +244,7 @@ def version_of_another_form(engine: DeclaredEngine) -> Iterator[Fault]:
         )
 
 
-def _missing_dot(engine: DeclaredEngine) -> Iterator[Fault]:
+def _missing_dot(engine: DeclaredEngine) -> Faults:
     """No major version is skipped: where one would be, a release one typo away is meant."""
     known = versions(engine.name)
     if _major(engine.version) <= max(map(_major, known), default=0) + 1:

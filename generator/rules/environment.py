@@ -1,7 +1,7 @@
 """Rules about NCCL and the environment."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -22,10 +22,11 @@ from generator.diagnostics import (
 from generator.fabric.addressing import Fabric
 from generator.fabric.nccl import ROUTED_FROM, connections
 from generator.fabric.topologies import TOPOLOGIES
-from generator.rules.registry import Fault, rule, to_remove
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.site import Rank
 from generator.site.control_plane import control_planes
-from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
+from generator.sitefile.declaration import DeclaredEngine, Topology
 from generator.sitefile.source import Document, Plain, value_at
 from generator.sitefile.text_types import before_comment
 
@@ -34,7 +35,7 @@ SUBNET_AWARE_NCCL = (2, 30, 7)
 
 
 @rule("SG401", unless="SG203 SG208 SG219 SG301 SG305 SG308 SG311 SG316 SG441")
-def ring_needs_nccl(engine: DeclaredEngine, fabric: Fabric, topology: Topology) -> Iterator[Fault]:
+def ring_needs_nccl(engine: DeclaredEngine, fabric: Fabric, topology: Topology) -> Faults:
     """A ring needs NCCL 2.30.7 or newer, and so do other nodes whose ports differ."""
     is_routed = connections(fabric, topology.rdma_halves).is_routed
     if not is_routed or engine.nccl_patched or not ENGINE_TRAITS[engine.name].uses_nccl:
@@ -58,7 +59,7 @@ def ring_needs_nccl(engine: DeclaredEngine, fabric: Fabric, topology: Topology) 
 
 def derived_variables(
     engine: DeclaredEngine,
-    nodes: Sequence[DeclaredNode],
+    nodes: Nodes,
     fabric: Fabric,
     topology: Topology,
     index: int = 0,
@@ -85,8 +86,8 @@ def derived_variables(
     suppressed_by="SG410 SG411 SG412 SG413 SG414 SG415 SG416 SG417 SG423 SG424 SG431 SG433",
 )
 def overridden_variable(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+    engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
+) -> Faults:
     """A variable that sparkgen derives from the cabling is not set by hand."""
     derived = cache(partial(derived_variables, engine, nodes, fabric, topology))
     for variable in engine.environment:
@@ -107,8 +108,8 @@ def overridden_variable(
 
 @rule("SG403", unless="SG307 SG402 SG413 SG414 SG415 SG416 SG417 SG423 SG424 SG602")
 def values_that_ray_copies(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+    engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
+) -> Faults:
     """Under Ray, NCCL's values are the same on all nodes."""
     if engine.launcher != "ray":
         return
@@ -136,7 +137,7 @@ def _copied_by_ray(values: Mapping[str, str]) -> dict[str, str]:
 
 
 @rule("SG426")
-def nonexistent_devices(engine: DeclaredEngine) -> Iterator[Fault]:
+def nonexistent_devices(engine: DeclaredEngine) -> Faults:
     """A node has one GPU, device 0."""
     names = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
     for variable in (each for name in names for each in engine.environment.of(name)):
@@ -150,7 +151,7 @@ def nonexistent_devices(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG427", suppressed_by="SG402")
-def rank_set_by_hand(engine: DeclaredEngine) -> Iterator[Fault]:
+def rank_set_by_hand(engine: DeclaredEngine) -> Faults:
     """No variable sets a rank."""
     for variable in engine.environment:
         if _is_of_a_rank(variable.name):
@@ -175,7 +176,7 @@ def _is_of_a_rank(name: str) -> bool:
 
 
 @rule("SG441", Severity.WARNING)
-def nonexistent_nccl_release(engine: DeclaredEngine) -> Iterator[Fault]:
+def nonexistent_nccl_release(engine: DeclaredEngine) -> Faults:
     """The version of NCCL is one that was released, and that runs on a GB10."""
     if engine.nccl and not engine.nccl_patched and never_was(engine.nccl):
         near = [one for one in releases() if slips(engine.nccl, one) == 1]
@@ -213,7 +214,7 @@ def _release_help(version: str, near: Sequence[str]) -> str:
 
 
 @rule("SG429", Severity.WARNING, suppressed_by="SG413")
-def comment_in_a_value(engine: DeclaredEngine, document: Document) -> Iterator[Fault]:
+def comment_in_a_value(engine: DeclaredEngine, document: Document) -> Faults:
     """The value of a variable does not end in what was meant as a comment."""
     for variable in engine.environment:
         path, value, meant = variable.path, variable.value, before_comment(variable.value)

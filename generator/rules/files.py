@@ -19,8 +19,8 @@ from generator.diagnostics import (
     removal,
 )
 from generator.records import record
-from generator.rules.nodes import unknown
-from generator.rules.registry import Fault, rule, to_remove
+from generator.rules.nodes import Nodes, unknown
+from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import (
     FILES,
@@ -49,7 +49,7 @@ def _path(file: DeclaredFile, *keys: str) -> KeyPath:
 
 
 @rule("SG690")
-def entry_without_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
+def entry_without_a_file(engine: DeclaredEngine) -> Faults:
     """An entry of `files` states where its file is: next to the site file, or on the nodes."""
     for file in engine.files:
         if not file.source and not file.path:
@@ -61,9 +61,7 @@ def entry_without_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG691")
-def source_that_cannot_be_read(
-    engine: DeclaredEngine, sources: Mapping[str, Source]
-) -> Iterator[Fault]:
+def source_that_cannot_be_read(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Faults:
     """A source is a file, or a folder of files, in or below the site file's folder."""
     for path, named in _of_images(engine):
         if fault := sources[named].fault:
@@ -103,9 +101,7 @@ _HAVE_IT = "put it beside the site file, or write 'path:' for a file that lies o
 
 
 @rule("SG692")
-def two_files_at_one_place(
-    engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
-) -> Iterator[Fault]:
+def two_files_at_one_place(engine: DeclaredEngine, model: DeclaredModel, nodes: Nodes) -> Faults:
     """No two files have the same path in the container."""
     yield from _same_places(engine)
     for file in engine.files:
@@ -135,7 +131,7 @@ def _taken(file: DeclaredFile, message: str) -> Fault:
     return Fault(message, _path(file, key), help_text)
 
 
-def _same_places(engine: DeclaredEngine) -> Iterator[Fault]:
+def _same_places(engine: DeclaredEngine) -> Faults:
     for file in engine.files:
         for other in engine.files[: file.index]:
             if file.nodes and other.nodes and not set(file.nodes) & set(other.nodes):
@@ -162,9 +158,7 @@ def _same_places(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG693", unless="SG201")
-def file_of_an_unknown_node(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode]
-) -> Iterator[Fault]:
+def file_of_an_unknown_node(engine: DeclaredEngine, nodes: Nodes) -> Faults:
     """The nodes of an entry are nodes of the site."""
     names = [node.name for node in nodes]
     for file in engine.files:
@@ -174,7 +168,7 @@ def file_of_an_unknown_node(
 
 
 @rule("SG694")
-def not_a_file(engine: DeclaredEngine) -> Iterator[Fault]:
+def not_a_file(engine: DeclaredEngine) -> Faults:
     """A file is a regular file or a folder, not a device, a socket or a file of the kernel."""
     for file in engine.files:
         for key, place in (("path", file.path), ("target", file.target)):
@@ -203,8 +197,8 @@ class _Named:
 
 @rule("SG695", unless="SG605 SG632 SG633 SG634", suppressed_by=f"SG402 SG413 {_FLAG_FAULTS}")
 def path_that_is_not_in_the_container(
-    engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
-) -> Iterator[Fault]:
+    engine: DeclaredEngine, model: DeclaredModel, nodes: Nodes
+) -> Faults:
     """A file that an argument or a variable names is in the container."""
     reported: set[str] = set()
     # Without a container, all of the node's folders are visible.
@@ -219,7 +213,7 @@ def path_that_is_not_in_the_container(
 
 
 @rule("SG696", suppressed_by=_FLAG_FAULTS)
-def relative_path(engine: DeclaredEngine) -> Iterator[Fault]:
+def relative_path(engine: DeclaredEngine) -> Faults:
     """A file that an argument names has its full path."""
     # A script or a mod may put the file into the working directory.
     changed = engine.prepare or (engine.derived and (engine.derived.mods or engine.derived.run))

@@ -1,12 +1,12 @@
 """Rules about the gateway: its node, and the engines that it reaches."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from ipaddress import IPv4Network
 
 from generator.fabric.addressing import Fabric
 from generator.records import record
 from generator.rules.nodes import Nodes, unknown
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.services import GATEWAY
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Settings
 
@@ -14,7 +14,7 @@ Services = Mapping[str, Settings]
 
 
 @rule("SG260", unless="SG201 SG241")
-def node_of_the_gateway(services: Services, nodes: Nodes) -> Iterator[Fault]:
+def node_of_the_gateway(services: Services, nodes: Nodes) -> Faults:
     """The gateway is on a node of the site."""
     wanted = services.get(GATEWAY, {}).get("node")
     names = [node.name for node in nodes]
@@ -33,7 +33,7 @@ class GatewayNode:
 @rule("SG261", unless="SG201 SG260 SG682")
 def engine_out_of_reach(
     gateway: GatewayNode, nodes: Nodes, engine: DeclaredEngine, fabric: Fabric
-) -> Iterator[Fault]:
+) -> Faults:
     """The gateway reaches every engine."""
     head = nodes[0]
     if head.name == gateway.node.name:

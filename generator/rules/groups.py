@@ -14,7 +14,7 @@ from generator.models.architecture import shape
 from generator.records import replace
 from generator.rules import splits
 from generator.rules.nodes import Nodes
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Parallel, Topology
 
 # Rules that the engine and its parallel sizes must meet first.
@@ -47,7 +47,7 @@ def _broken(
 @rule("SG219", unless=_LAYOUT)
 def group_without_cables(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Nodes, fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+) -> Faults:
     """Each group of ranks is the whole ring in cable order, or the two ends of one cable."""
     if not _has_strangers(fabric, topology) or not ENGINE_TRAITS[engine.name].uses_nccl:
         return
@@ -134,7 +134,7 @@ def _whole_splits(count: int, model: DeclaredModel) -> list[Mapping[str, int]]:
 @rule("SG220", Severity.WARNING, unless=_LAYOUT + " SG219 SG223")
 def unreported_layout(
     engine: DeclaredEngine, model: DeclaredModel, nodes: Nodes, fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+) -> Faults:
     """On a ring of four or more, the model is split by tensors, as in reports of such rings."""
     traits = ENGINE_TRAITS[engine.name]
     if not _has_strangers(fabric, topology) or not traits.uses_nccl:
@@ -161,7 +161,7 @@ _ONCE_IT_RUNS = "try it, and waive this if it works"
 @rule("SG223", unless="SG602")
 def ray_on_a_long_ring(
     engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+) -> Faults:
     """On a ring of four or more, the ranks are not started by Ray."""
     if engine.launcher == "ray" and _has_strangers(fabric, topology):
         yield Fault(
@@ -175,7 +175,7 @@ def ray_on_a_long_ring(
 @rule("SG224")
 def all_to_all_on_a_long_ring(
     engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+) -> Faults:
     """On a ring of four or more, no rank sends to all others."""
     if not _has_strangers(fabric, topology):
         return

@@ -6,13 +6,13 @@ from itertools import dropwhile
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Data, Proposal, Replace, Severity
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.sitefile.beside import Source
 from generator.sitefile.declaration import DeclaredEngine
 
 
 @rule("SG697", unless="SG691")
-def mod_without_a_script(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Iterator[Fault]:
+def mod_without_a_script(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Faults:
     """A mod is a folder with a run.sh."""
     for index, mod in enumerate(engine.derived.mods if engine.derived else ()):
         if "run.sh" not in [file.path for file in sources[mod].files]:
@@ -24,9 +24,7 @@ def mod_without_a_script(engine: DeclaredEngine, sources: Mapping[str, Source]) 
 
 
 @rule("SG698", unless="SG691")
-def script_without_the_engine(
-    engine: DeclaredEngine, sources: Mapping[str, Source]
-) -> Iterator[Fault]:
+def script_without_the_engine(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Faults:
     """A script that prepares the container ends by starting the engine."""
     if not engine.prepare:
         return
@@ -40,7 +38,7 @@ def script_without_the_engine(
 
 
 @rule("SG699", Severity.WARNING, unless="SG691 SG698")
-def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Iterator[Fault]:
+def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source]) -> Faults:
     """A script that prepares the container downloads nothing."""
     if not engine.prepare:
         return
@@ -55,7 +53,7 @@ def script_that_downloads(engine: DeclaredEngine, sources: Mapping[str, Source])
 
 
 @rule("SG616")
-def addition_of_another_engine(engine: DeclaredEngine) -> Iterator[Fault]:
+def addition_of_another_engine(engine: DeclaredEngine) -> Faults:
     """An image gets only the additions that its engine needs for several nodes."""
     own = ENGINE_TRAITS[engine.name]
     for index, added in enumerate(engine.derived.adds if engine.derived else ()):

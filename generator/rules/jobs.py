@@ -1,6 +1,6 @@
 """Rules about jobs: where they run, what starts them, and what stops meanwhile."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from generator.derive.environment import INTERFACE_VARIABLES, ORIGINS
 from generator.diagnostics import KeyPath, Related, Severity, listed
@@ -10,7 +10,7 @@ from generator.fabric.nccl import connections
 from generator.fabric.subsets import group_kind, of_nodes
 from generator.fabric.topologies import RING, TOPOLOGIES
 from generator.rules.nodes import Nodes, called_alike, named, named_twice, unknown
-from generator.rules.registry import Fault, rule, to_remove
+from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.sitefile.beside import Beside, Source
 from generator.sitefile.declaration import DeclaredJob, Topology
 
@@ -27,13 +27,13 @@ _LAUNCHERS = ("torchrun", "mpirun", "mpiexec", "srun", "sbatch")
 
 
 @rule("SG280")
-def duplicate_job(jobs: Jobs) -> Iterator[Fault]:
+def duplicate_job(jobs: Jobs) -> Faults:
     """No two jobs have the same name."""
     return called_alike("job", jobs)
 
 
 @rule("SG281", unless="SG201 SG203")
-def node_of_a_job(jobs: Jobs, nodes: Nodes) -> Iterator[Fault]:
+def node_of_a_job(jobs: Jobs, nodes: Nodes) -> Faults:
     """A job names nodes of the site, each once."""
     names = [node.name for node in nodes]
     for job in jobs:
@@ -47,9 +47,7 @@ def node_of_a_job(jobs: Jobs, nodes: Nodes) -> Iterator[Fault]:
 
 
 @rule("SG282", unless="SG281")
-def job_without_cables(
-    jobs: Jobs, nodes: Nodes, fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+def job_without_cables(jobs: Jobs, nodes: Nodes, fabric: Fabric, topology: Topology) -> Faults:
     """The nodes of a job are on one switch, at the ends of a cable, or a ring in cable order."""
     every, alike = tuple(node.name for node in nodes), dict[tuple[str, ...], list[KeyPath]]()
     for job in jobs:
@@ -85,7 +83,7 @@ def job_without_cables(
 
 
 @rule("SG283")
-def launcher_in_a_command(jobs: Jobs) -> Iterator[Fault]:
+def launcher_in_a_command(jobs: Jobs) -> Faults:
     """The command of a job is what each rank runs, without what starts the ranks."""
     for job in jobs:
         program = job.command[0].rpartition("/")[2]
@@ -98,7 +96,7 @@ def launcher_in_a_command(jobs: Jobs) -> Iterator[Fault]:
 
 
 @rule("SG284", unless="SG281 SG240 SG241")
-def stopped_group(jobs: Jobs, serving: Serving, nodes: Nodes) -> Iterator[Fault]:
+def stopped_group(jobs: Jobs, serving: Serving, nodes: Nodes) -> Faults:
     """A job stops groups of the site, and runs on all of their nodes."""
     for job in jobs:
         own = {*job.nodes} or {node.name for node in nodes}
@@ -122,7 +120,7 @@ def stopped_group(jobs: Jobs, serving: Serving, nodes: Nodes) -> Iterator[Fault]
 
 
 @rule("SG285", Severity.WARNING)
-def override_of_a_job(jobs: Jobs) -> Iterator[Fault]:
+def override_of_a_job(jobs: Jobs) -> Faults:
     """The environment of a job leaves alone what is derived from the cabling."""
     for job in jobs:
         for name in job.env:
@@ -131,7 +129,7 @@ def override_of_a_job(jobs: Jobs) -> Iterator[Fault]:
 
 
 @rule("SG286")
-def file_of_a_job(jobs: Jobs, beside: Beside) -> Iterator[Fault]:
+def file_of_a_job(jobs: Jobs, beside: Beside) -> Faults:
     """The files of a job that lie next to the site file can be read."""
     for job in jobs:
         for file in job.files:

@@ -1,13 +1,13 @@
 """Rules about llama.cpp's settings, and about who can reach its workers."""
 
-from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Severity, removal, replacements
 from generator.fabric.topologies import TOPOLOGIES
-from generator.rules.registry import Fault, rule
-from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Topology
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, Faults, rule
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Topology
 
 NAME = "llama.cpp"
 
@@ -17,7 +17,7 @@ _A_FOLDER = "move it to a folder, such as /srv/models"
 
 
 @rule("SG653", of_version=True)
-def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """llama.cpp, and no other engine, gets its model as a GGUF file."""
     if ENGINE_TRAITS[engine.name].reads_gguf:
         yield from _file(model)
@@ -31,7 +31,7 @@ def file_of_the_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[
         )
 
 
-def _file(model: DeclaredModel) -> Iterator[Fault]:
+def _file(model: DeclaredModel) -> Faults:
     """Faults of the file's path."""
     from generator.engines.llama_cpp.engine import is_no_part, part
 
@@ -61,7 +61,7 @@ def _file(model: DeclaredModel) -> Iterator[Fault]:
 
 
 @rule("SG654", unless="SG510 SG512 SG603", engine=NAME)
-def unsupported_split(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+def unsupported_split(engine: DeclaredEngine, nodes: Nodes) -> Faults:
     """llama.cpp splits a model over nodes by its layers."""
     sizes = engine.parallel
     if sizes.tensor > 1 or sizes.data > 1 or sizes.expert:
@@ -77,7 +77,7 @@ def unsupported_split(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
 
 
 @rule("SG656", unless="SG551", engine=NAME)
-def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """llama.cpp gets the draft model as a GGUF file, too."""
     source = model.speculative.source if model.speculative else None
     if source and not source.startswith("/"):
@@ -91,7 +91,7 @@ def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Iterator
 
 
 @rule("SG657", Severity.WARNING, unless="SG654", engine=NAME)
-def open_workers(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
+def open_workers(engine: DeclaredEngine, topology: Topology) -> Faults:
     """Nobody else is on the switch that llama.cpp's workers are on."""
     if TOPOLOGIES[topology.kind].traits.switched:
         yield Fault(

@@ -2,13 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
 
 from generator.diagnostics import KeyPath, Related, Severity, listed, replacements, slips
 from generator.hardware import FABRIC_HALVES, RJ45, WIFI
 from generator.rules.network import managed_control
 from generator.rules.nodes import Nodes
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.sitefile.declaration import DeclaredNode, Topology
 from generator.sitefile.source import Document
 
@@ -16,21 +15,19 @@ _NAMES = (RJ45, WIFI, *FABRIC_HALVES)
 
 
 @rule("SG320", unless="SG201 SG208 SG307", of_serving=True)
-def misspelt_interface_of_control(
-    nodes: Nodes, topology: Topology, document: Document
-) -> Iterator[Fault]:
+def misspelt_interface_of_control(nodes: Nodes, topology: Topology, document: Document) -> Faults:
     """If control traffic uses management, the interface is one that a Spark has."""
     if managed_control(nodes, topology):
         yield from _misspelt(nodes, document)
 
 
 @rule("SG321", Severity.WARNING, unless="SG320 SG201")
-def misspelt_interface(nodes: Nodes, document: Document) -> Iterator[Fault]:
+def misspelt_interface(nodes: Nodes, document: Document) -> Faults:
     """The management interface is not a misspelling of one that a Spark has."""
     yield from _misspelt(nodes, document)
 
 
-def _misspelt(nodes: Sequence[DeclaredNode], document: Document) -> Iterator[Fault]:
+def _misspelt(nodes: Nodes, document: Document) -> Faults:
     """One fault for each place where a misspelt name is written."""
     reported: set[KeyPath] = set()
     for node in nodes:
@@ -57,7 +54,7 @@ def _written(node: DeclaredNode, document: Document) -> KeyPath:
 
 
 @rule("SG324", Severity.WARNING, unless="SG320 SG321 SG201", suppressed_by="SG312")
-def interface_that_no_spark_has(nodes: Nodes, document: Document) -> Iterator[Fault]:
+def interface_that_no_spark_has(nodes: Nodes, document: Document) -> Faults:
     """The management interface is one that a Spark has, or that its user may have added."""
     reported: set[str] = set()
     for node in nodes:
@@ -84,7 +81,7 @@ _ADDED = (
 
 
 @rule("SG322", Severity.WARNING, unless="SG309 SG201")
-def networks_without_gateway(nodes: Nodes) -> Iterator[Fault]:
+def networks_without_gateway(nodes: Nodes) -> Faults:
     """Nodes that are managed in different networks have gateways."""
     managed = [(node, node.management) for node in nodes if node.management]
     if len(managed) < 2:

@@ -1,6 +1,6 @@
 """Rules about the model and how it is split."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -8,14 +8,14 @@ from generator.diagnostics import Severity, listed, misspelt, replacements
 from generator.models.architecture import known_checkpoint, shape, tensor_sizes
 from generator.rules import splits
 from generator.rules.compatibility import is_longer
-from generator.rules.registry import Fault, rule, to_remove
+from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 _KINDS = ("attention_layers", "sliding_layers", "linear_layers", "mamba_layers", "expert_layers")
 
 
 @rule("SG501")
-def unknown_model(model: DeclaredModel) -> Iterator[Fault]:
+def unknown_model(model: DeclaredModel) -> Faults:
     """The catalog has a model of this name."""
     if model.name and catalogs.checkpoint(model.name) is None:
         owned = [name for name in catalogs.checkpoint_names() if name.endswith(f"/{model.name}")]
@@ -42,7 +42,7 @@ _MOST = 6
 
 
 @rule("SG508")
-def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """`like`, `weight_gb` and `format` go with a `source`; a cache of fixed size is for vLLM."""
     if model.like and catalogs.checkpoint(model.like) is None:
         near = catalogs.near_checkpoints(model.like)
@@ -79,7 +79,7 @@ def like_an_unknown_model(model: DeclaredModel, engine: DeclaredEngine) -> Itera
 
 
 @rule("SG502")
-def no_model(model: DeclaredModel) -> Iterator[Fault]:
+def no_model(model: DeclaredModel) -> Faults:
     """A site names its model."""
     if not model.name and not model.source:
         yield Fault(
@@ -91,7 +91,7 @@ def no_model(model: DeclaredModel) -> Iterator[Fault]:
 
 
 @rule("SG503")
-def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
+def architecture_of_a_known_model(model: DeclaredModel) -> Faults:
     """The architecture of a model in the catalog is not repeated."""
     if model.name and model.architecture is not None:
         yield Fault(
@@ -103,7 +103,7 @@ def architecture_of_a_known_model(model: DeclaredModel) -> Iterator[Fault]:
 
 
 @rule("SG506", unless="SG503")
-def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
+def kinds_that_do_not_add_up(model: DeclaredModel) -> Faults:
     """The layers of each kind add up to the model's layers."""
     own, known = model.architecture, shape(model)
     if own is None or known is None or known.lacks or known.adds_up:
@@ -120,7 +120,7 @@ def kinds_that_do_not_add_up(model: DeclaredModel) -> Iterator[Fault]:
 
 
 @rule("SG507", unless="SG503")
-def impossible_shape(model: DeclaredModel) -> Iterator[Fault]:
+def impossible_shape(model: DeclaredModel) -> Faults:
     """The shape of a model is possible."""
     known = shape(model) if model.architecture is not None else None
     if known is None or known.latent:
@@ -150,7 +150,7 @@ _ROW = 64
 
 
 @rule("SG504", unless="SG501 SG503")
-def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """The context is no longer than the model supports."""
     known = shape(model)
     longest = known.max_context if known else None
@@ -167,14 +167,14 @@ def context_too_long(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[F
 
 
 @rule("SG510", unless="SG501 SG503 SG507 SG603")
-def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def tensor_size_illegal(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """Tensor parallelism splits attention heads, and splits or replicates KV heads, evenly."""
     if not catalogs.is_patched(engine.image, engine.version):
         yield from _illegal_tensor(model, engine)
 
 
 @rule("SG533", Severity.WARNING, unless="SG501 SG503 SG603")
-def tensor_size_of_a_patch(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def tensor_size_of_a_patch(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """A custom build splits heads like the engine does, unless a patch pads them."""
     if (
         catalogs.is_patched(engine.image, engine.version)
@@ -183,7 +183,7 @@ def tensor_size_of_a_patch(model: DeclaredModel, engine: DeclaredEngine) -> Iter
         yield from _illegal_tensor(model, engine)
 
 
-def _illegal_tensor(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def _illegal_tensor(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     known, size = shape(model), engine.parallel.tensor
     if known is None or size == 1:
         return
@@ -201,7 +201,7 @@ def _illegal_tensor(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
 
 
 @rule("SG511", unless="SG501 SG503 SG603")
-def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """A pipeline stage has at least one layer."""
     known, stages = shape(model), engine.parallel.pipeline
     if known and stages > known.layers:
@@ -213,7 +213,7 @@ def too_many_stages(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fa
 
 
 @rule("SG513", unless="SG501 SG503 SG603")
-def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """A dense model has no data parallel ranks that span several nodes."""
     known, sizes = shape(model), engine.parallel
     split = sizes.tensor * sizes.pipeline > 1
@@ -227,7 +227,7 @@ def data_parallel_replicas(model: DeclaredModel, engine: DeclaredEngine) -> Iter
 
 
 @rule("SG512", unless="SG501 SG503")
-def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """Expert parallelism needs experts."""
     known = shape(model)
     if engine.parallel.expert and known and known.experts == 0:
@@ -240,7 +240,7 @@ def experts_of_a_dense_model(model: DeclaredModel, engine: DeclaredEngine) -> It
 
 
 @rule("SG505", Severity.NOTE, unless="SG502")
-def source_without_architecture(model: DeclaredModel) -> Iterator[Fault]:
+def source_without_architecture(model: DeclaredModel) -> Faults:
     """A model outside the catalog comes with its architecture."""
     if model.source and not (model.architecture or model.like or known_checkpoint(model)):
         printed = "the 'architecture' that 'sparkgen describe-model config.json' prints"

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network
 
 from generator.diagnostics import KeyPath, Related, Severity, replacements
@@ -12,9 +12,9 @@ from generator.hardware import FABRIC_HALVES, HALVES, PORT_NAMES
 from generator.records import record
 from generator.rules.listening import PortsOfNodes
 from generator.rules.nodes import Nodes, named
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.site.control_plane import chosen_plane
-from generator.sitefile.declaration import DeclaredCable, DeclaredEngine, DeclaredNode, Topology
+from generator.sitefile.declaration import DeclaredCable, DeclaredEngine, Topology
 
 Cabling = Sequence[DeclaredCable]
 
@@ -57,7 +57,7 @@ def _uses(fabric: Fabric, cabling: Cabling) -> list[Use]:
 
 
 @rule("SG305", unless="SG203")
-def subnet_count(cabling: Cabling, topology: Topology, nodes: Nodes) -> Iterator[Fault]:
+def subnet_count(cabling: Cabling, topology: Topology, nodes: Nodes) -> Faults:
     """A cable with explicit subnets has one for each half."""
     for cable in cabling:
         wanted = len(topology.halves_at(cable, (n for n in nodes if n.name in cable.ends)))
@@ -73,7 +73,7 @@ def subnet_count(cabling: Cabling, topology: Topology, nodes: Nodes) -> Iterator
 
 
 @rule("SG311", unless="SG305 SG316")
-def switch_subnets_differ(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
+def switch_subnets_differ(fabric: Fabric, cabling: Cabling) -> Faults:
     """On a switch, a port number has the same two subnets on every node."""
     first: dict[int, DeclaredCable] = {}
     reported: set[int] = set()
@@ -92,7 +92,7 @@ def switch_subnets_differ(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
 
 
 @rule("SG303", unless="SG305")
-def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Faults:
     """The pool is large enough for all cables."""
     pool = topology.subnet_pool
     from_pool = [
@@ -117,7 +117,7 @@ def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iter
 
 
 @rule("SG301", unless="SG303 SG305 SG311 SG316")
-def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
+def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling) -> Faults:
     """No two halves of a node, or of different cables, share a subnet."""
     seen: list[Use] = []
     reported: set[int] = set()
@@ -139,7 +139,7 @@ def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
 
 
 @rule("SG302", unless="SG303 SG305 SG311 SG316")
-def fabric_overlaps_management(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterator[Fault]:
+def fabric_overlaps_management(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Faults:
     """Fabric and management networks do not overlap."""
     managed = {n.management.address.network: n for n in reversed(nodes) if n.management}
     uses = _uses(fabric, cabling)
@@ -158,7 +158,7 @@ def fabric_overlaps_management(fabric: Fabric, cabling: Cabling, nodes: Nodes) -
 
 
 @rule("SG304", unless="SG303 SG305 SG311 SG316")
-def host_out_of_subnet(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterator[Fault]:
+def host_out_of_subnet(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Faults:
     """A node's host number exists in every subnet that the node is on."""
     by_name = {node.name: node for node in nodes}
     places = {use.subnet: use.place for use in _uses(fabric, cabling)}
@@ -181,9 +181,7 @@ def host_out_of_subnet(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Iterat
 
 
 @rule("SG306", Severity.WARNING, unless="SG302 SG303 SG305 SG316")
-def common_ranges(
-    fabric: Fabric, cabling: Cabling, nodes: Sequence[DeclaredNode]
-) -> Iterator[Fault]:
+def common_ranges(fabric: Fabric, cabling: Cabling, nodes: Nodes) -> Faults:
     """The fabric avoids ranges that something else on the node is likely to use."""
     reported: set[KeyPath] = set()
     is_managed = all(node.management and node.management.address for node in nodes)
@@ -200,7 +198,7 @@ def common_ranges(
 
 
 @rule("SG323", Severity.WARNING, unless="SG302 SG303 SG305")
-def public_addresses(fabric: Fabric, cabling: Cabling) -> Iterator[Fault]:
+def public_addresses(fabric: Fabric, cabling: Cabling) -> Faults:
     """The fabric's addresses are private."""
     reported: set[KeyPath] = set()
     for use in _uses(fabric, cabling):
@@ -225,7 +223,7 @@ _FOR_INTERFACES = tuple(
 
 
 @rule("SG308", unless="SG304 SG305 SG316")
-def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -> Faults:
     """All subnets of a ring have the same prefix length."""
     if TOPOLOGIES[topology.kind].reaches_all:
         return
@@ -245,7 +243,7 @@ def ring_prefixes_differ(fabric: Fabric, cabling: Cabling, topology: Topology) -
 
 
 @rule("SG307", unless="SG201 SG208", of_serving=True)
-def control_plane_without_network(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
+def control_plane_without_network(nodes: Nodes, topology: Topology) -> Faults:
     """Control traffic uses a network that every node is on."""
     bare = [node for node in nodes if not node.management]
     reaches_all = TOPOLOGIES[topology.kind].reaches_all
@@ -275,7 +273,7 @@ def managed_control(nodes: Nodes, topology: Topology) -> bool:
 
 
 @rule("SG309", unless="SG201 SG202 SG208 SG307", of_serving=True)
-def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
+def management_networks_differ(nodes: Nodes, topology: Topology) -> Faults:
     """If control traffic uses management, all nodes are in one network."""
     if not managed_control(nodes, topology):
         return
@@ -296,7 +294,7 @@ def management_networks_differ(nodes: Nodes, topology: Topology) -> Iterator[Fau
 
 
 @rule("SG312", unless="SG201 SG203")
-def management_on_fabric(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
+def management_on_fabric(nodes: Nodes, topology: Topology) -> Faults:
     """Management is not on a QSFP port of the fabric."""
     ports = {name: PORT_NAMES[half.port] for name, half in FABRIC_HALVES.items()}
     uplinks = {str(end) for end in topology.uplinks}
@@ -317,7 +315,7 @@ def management_on_fabric(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
 
 
 @rule("SG310", Severity.WARNING, unless="SG201 SG208 SG307", of_serving=True)
-def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
+def wifi_control_plane(nodes: Nodes, topology: Topology) -> Faults:
     """Control traffic stays off Wi-Fi."""
     if not managed_control(nodes, topology):
         return
@@ -332,7 +330,7 @@ def wifi_control_plane(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
 
 
 @rule("SG313", unless="SG201 SG202")
-def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
+def gateway_elsewhere(nodes: Nodes) -> Faults:
     """A node's gateway is another machine on the management network."""
     reported: set[str] = set()
     owners = {str(node.management.address.ip): node for node in nodes if node.management}
@@ -369,9 +367,7 @@ def gateway_elsewhere(nodes: Nodes) -> Iterator[Fault]:
 
 
 @rule("SG314", unless="SG602 SG608")
-def port_of_the_system(
-    engine: DeclaredEngine, nodes: Nodes, service_ports: PortsOfNodes
-) -> Iterator[Fault]:
+def port_of_the_system(engine: DeclaredEngine, nodes: Nodes, service_ports: PortsOfNodes) -> Faults:
     """No service uses a port of DGX OS."""
     places: dict[KeyPath, int] = {("engine", "ports", name): n for name, n in engine.ports.items()}
     if engine.port:
@@ -389,7 +385,7 @@ _SYSTEM = {22: "SSH", 11000: "the DGX Dashboard"}
 
 
 @rule("SG315", unless="SG201")
-def management_inside_the_machine(nodes: Nodes) -> Iterator[Fault]:
+def management_inside_the_machine(nodes: Nodes) -> Faults:
     """The management network reaches other machines."""
     inside = {
         node.management.interface: node

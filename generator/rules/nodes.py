@@ -13,7 +13,7 @@ from generator.diagnostics import (
     listed,
     replacements,
 )
-from generator.rules.registry import Fault, rule, shape_rule, to_remove
+from generator.rules.registry import Fault, Faults, rule, shape_rule, to_remove
 from generator.sitefile.declaration import FIRST_HOST, DeclaredGroup, DeclaredJob, DeclaredNode
 
 Nodes = Sequence[DeclaredNode]
@@ -44,7 +44,7 @@ def named_twice(name: str, path: KeyPath, help_text: str, *first: Related) -> Fa
 
 def called_alike(
     what: str, entries: Iterable[DeclaredNode | DeclaredGroup | DeclaredJob]
-) -> Iterator[Fault]:
+) -> Faults:
     """Entries with the name of an earlier one."""
     first: dict[str, KeyPath] = {}
     for entry in entries:
@@ -74,13 +74,13 @@ def _repeated(
 
 
 @shape_rule("SG201")
-def duplicate_name(nodes: Nodes) -> Iterator[Fault]:
+def duplicate_name(nodes: Nodes) -> Faults:
     """No two nodes have the same name."""
     return called_alike("node", nodes)
 
 
 @shape_rule("SG202", unless="SG201")
-def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
+def duplicate_management_address(nodes: Nodes) -> Faults:
     """No two nodes have the same management address."""
 
     def address(node: DeclaredNode) -> Hashable:
@@ -96,7 +96,7 @@ def duplicate_management_address(nodes: Nodes) -> Iterator[Fault]:
 
 
 @shape_rule("SG206", unless="SG201 SG202")
-def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
+def duplicate_host(nodes: Nodes) -> Faults:
     """No two nodes have the same host number."""
     taken = {node.host for node in nodes}
     free = next(n for n in (*range(FIRST_HOST, 255), *range(1, FIRST_HOST)) if n not in taken)
@@ -122,7 +122,7 @@ def duplicate_host(nodes: Nodes) -> Iterator[Fault]:
 
 
 @rule("SG222", unless="SG201", of_serving=True)
-def mixed_memory(nodes: Nodes) -> Iterator[Fault]:
+def mixed_memory(nodes: Nodes) -> Faults:
     """Nodes that serve one model have the same amount of memory."""
     sizes = Counter(node.memory_gb for node in nodes)
     if len(sizes) < 2:
@@ -139,7 +139,7 @@ def mixed_memory(nodes: Nodes) -> Iterator[Fault]:
 
 
 @shape_rule("SG216", unless="SG201")
-def users_differ(nodes: Nodes) -> Iterator[Fault]:
+def users_differ(nodes: Nodes) -> Faults:
     """The same user logs in to all nodes."""
     users = Counter(node.user for node in nodes)
     if len(users) < 2:

@@ -8,14 +8,14 @@ from generator.catalogs.versions import release
 from generator.diagnostics import listed
 from generator.engines import ENGINES
 from generator.models.architecture import shape
-from generator.rules.registry import Fault, rule, to_remove
+from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 _PATH = ("model", "kv_offload")
 
 
 @rule("SG678", of_version=True)
-def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """The engine can keep its KV cache on disk, across as many nodes as it serves on."""
     offload, connector, flag = model.kv_offload, "", ""
     if offload:
@@ -94,7 +94,7 @@ def _spanning() -> Iterator[str]:
 
 
 @rule("SG679", unless="SG678", suppressed_by="SG632", of_version=True)
-def kv_offload_configured_twice(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def kv_offload_configured_twice(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """A KV cache on disk is configured in one place."""
     if not model.kv_offload:
         return

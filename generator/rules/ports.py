@@ -1,6 +1,6 @@
 """Rules about ports outside the fabric, routes, and addresses that are given explicitly."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from ipaddress import IPv4Interface
 
 from generator.diagnostics import KeyPath, Related, all_nearest, did_you_mean, replacements
@@ -8,14 +8,14 @@ from generator.fabric.addressing import Fabric, Peer
 from generator.fabric.routes import is_routed
 from generator.hardware import PORT_NAMES
 from generator.rules.nodes import Nodes, named_twice
-from generator.rules.registry import Fault, rule, to_remove
+from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.sitefile.declaration import DeclaredCable, Endpoint, Topology
 
 Cabling = Sequence[DeclaredCable]
 
 
 @rule("SG225", unless="SG201 SG203")
-def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """An uplink is a QSFP port of a node that no cable of the fabric ends at."""
     known = [f"{node.name}:{port}" for node in nodes for port in PORT_NAMES]
     cabled = {str(end): end for cable in cabling for end in cable.endpoints}
@@ -45,7 +45,7 @@ def uplink(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault
 
 
 @rule("SG316", unless="SG203 SG305")
-def addresses_of_a_cable(nodes: Nodes, cabling: Cabling, fabric: Fabric) -> Iterator[Fault]:
+def addresses_of_a_cable(nodes: Nodes, cabling: Cabling, fabric: Fabric) -> Faults:
     """A cable with explicit addresses has one for each end at a node, in one subnet per half."""
     names = {node.name for node in nodes}
     for cable in cabling:
@@ -72,7 +72,7 @@ def addresses_of_a_cable(nodes: Nodes, cabling: Cabling, fabric: Fabric) -> Iter
     yield from _taken_twice(cabling, fabric)
 
 
-def _unlike(addresses: Sequence[IPv4Interface], place: KeyPath) -> Iterator[Fault]:
+def _unlike(addresses: Sequence[IPv4Interface], place: KeyPath) -> Faults:
     """The fault of two ends of a half in different subnets."""
     first, *others = addresses
     for index, other in enumerate(others, 1):
@@ -85,7 +85,7 @@ def _unlike(addresses: Sequence[IPv4Interface], place: KeyPath) -> Iterator[Faul
             )
 
 
-def _taken_twice(cabling: Cabling, fabric: Fabric) -> Iterator[Fault]:
+def _taken_twice(cabling: Cabling, fabric: Fabric) -> Faults:
     """The faults of addresses that two interfaces would share."""
     reported: set[int] = set()
     for members in fabric.members.values():
@@ -112,7 +112,7 @@ def _last_place(cable: DeclaredCable, peer: Peer) -> KeyPath:
 
 
 @rule("SG317", unless="SG208 SG209")
-def needless_routes(nodes: Nodes, topology: Topology) -> Iterator[Fault]:
+def needless_routes(nodes: Nodes, topology: Topology) -> Faults:
     """Routes lead across a ring of four nodes or more."""
     if topology.routes and not is_routed(topology.kind, len(nodes)):
         yield to_remove(

@@ -45,7 +45,8 @@ def to_remove(message: str, path: KeyPath, help_text: str = "remove it", **more:
     return Fault(message, path, help_text, proposals=removal(path), **more)
 
 
-Check = Callable[..., Iterator[Fault]]
+Faults = Iterator[Fault]
+Check = Callable[..., Faults]
 
 
 @record

@@ -1,14 +1,14 @@
 """One finding for a variable that is written at several places."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from generator.diagnostics import Edit, KeyPath, Proposal, Related, Rewrite
 from generator.records import replace
-from generator.rules.registry import Fault
+from generator.rules.registry import Fault, Faults
 from generator.settings.environment import Environment
 
 
-def once(faults: Iterable[Fault], environment: Environment | None) -> Iterator[Fault]:
+def once(faults: Iterable[Fault], environment: Environment | None) -> Faults:
     """Each fault once: at the first of the places that it holds for, with the others beside it."""
     known = set()
     for fault in faults:

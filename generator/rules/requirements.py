@@ -1,15 +1,13 @@
 """Rules about the version of sparkgen that a site requires."""
 
-from collections.abc import Iterator
-
 from generator import __version__
 from generator.catalogs.versions import version
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.sitefile.declaration import Identity
 
 
 @rule("SG191")
-def version_of_sparkgen(identity: Identity) -> Iterator[Fault]:
+def version_of_sparkgen(identity: Identity) -> Faults:
     """The sparkgen that reads a site is at least as new as the site requires."""
     least = identity.requires.removeprefix(">=").strip()
     # A version in development reads what its release will.

@@ -1,14 +1,14 @@
 """Rules about secrets: a site file is read by many and kept forever, so it must not contain any."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath, Related, removal
 from generator.fabric.addressing import Fabric
 from generator.rules.environment import derived_variables
-from generator.rules.nodes import named_twice
-from generator.rules.registry import Fault, rule, to_remove
-from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
+from generator.rules.nodes import Nodes, named_twice
+from generator.rules.registry import Fault, Faults, rule, to_remove
+from generator.sitefile.declaration import DeclaredEngine, Topology
 from generator.sitefile.redaction import Secret
 from generator.sitefile.sections import path_in_group
 from generator.sitefile.source import Document, value_at
@@ -16,7 +16,7 @@ from generator.sitefile.text_types import text_fault
 
 
 @rule("SG710")
-def text_like_a_secret(secrets: Sequence[Secret], document: Document) -> Iterator[Fault]:
+def text_like_a_secret(secrets: Sequence[Secret], document: Document) -> Faults:
     """No text or key looks like a token, a private key or an address with a password."""
     for secret in secrets:
         if secret.looks:
@@ -29,7 +29,7 @@ def text_like_a_secret(secrets: Sequence[Secret], document: Document) -> Iterato
 
 
 @rule("SG711", suppressed_by="SG710")
-def value_of_a_secret(secrets: Sequence[Secret], document: Document) -> Iterator[Fault]:
+def value_of_a_secret(secrets: Sequence[Secret], document: Document) -> Faults:
     """No key that is named like a password, a token or an API key has a value."""
     paths = (secret.path for secret in secrets if not secret.looks)
     # That a secret has a name alone is said where its value is a mapping.
@@ -40,8 +40,8 @@ def value_of_a_secret(secrets: Sequence[Secret], document: Document) -> Iterator
 
 @rule("SG712", unless="SG307 SG602")
 def secret_with_a_taken_name(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+    engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
+) -> Faults:
     """A secret's name is not used for anything else."""
     if not engine.secrets:
         return

@@ -1,16 +1,15 @@
 """Rules about what others can reach or read."""
 
-from collections.abc import Iterator, Sequence
-
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Severity
 from generator.engines import ENGINES
-from generator.rules.registry import Fault, rule
-from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, Faults, rule
+from generator.sitefile.declaration import DeclaredEngine
 
 
 @rule("SG701", Severity.WARNING, unless="SG683")
-def open_api(engine: DeclaredEngine, takes_proxy: bool) -> Iterator[Fault]:
+def open_api(engine: DeclaredEngine, takes_proxy: bool) -> Faults:
     """An API on all interfaces requires a key."""
     key = ENGINE_TRAITS[engine.name].api_key
     if engine.bind == "all" and key not in engine.secrets:
@@ -25,8 +24,8 @@ def open_api(engine: DeclaredEngine, takes_proxy: bool) -> Iterator[Fault]:
 
 @rule("SG703", Severity.WARNING)
 def public_api(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], is_behind_proxy: bool, takes_proxy: bool
-) -> Iterator[Fault]:
+    engine: DeclaredEngine, nodes: Nodes, is_behind_proxy: bool, takes_proxy: bool
+) -> Faults:
     """An API on a public management network requires a key."""
     management, key = nodes[0].management, ENGINE_TRAITS[engine.name].api_key
     if engine.bind not in (None, "management") or not management or key in engine.secrets:
@@ -45,8 +44,8 @@ def public_api(
 
 @rule("SG704", Severity.NOTE, unless="SG683")
 def key_of_some_paths(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], is_behind_proxy: bool, takes_proxy: bool
-) -> Iterator[Fault]:
+    engine: DeclaredEngine, nodes: Nodes, is_behind_proxy: bool, takes_proxy: bool
+) -> Faults:
     """A key of vLLM protects only some of its paths; the proxy protects all of them."""
     module, key = ENGINES[engine.name], ENGINE_TRAITS[engine.name].api_key
     is_local = engine.bind == "local" or not (engine.bind or nodes[0].management)
@@ -62,7 +61,7 @@ def key_of_some_paths(
 
 
 @rule("SG705", unless="SG602")
-def hardened_login(engine: DeclaredEngine) -> Iterator[Fault]:
+def hardened_login(engine: DeclaredEngine) -> Faults:
     """A hardened container is run by Docker, and nobody logs in to it."""
     launcher = engine.launcher or ENGINE_TRAITS[engine.name].launchers[0]
     if engine.container.hardened and ENGINE_TRAITS[engine.name].needs_pmix:

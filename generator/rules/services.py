@@ -1,24 +1,22 @@
 """Rules about services other than the engine."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from generator.diagnostics import Severity
 from generator.fabric.topologies import TOPOLOGIES
-from generator.rules.registry import Fault, rule
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, Faults, rule
 from generator.services import GATEWAY, PROXY, WEB_UI, host
 from generator.sitefile.declaration import (
     DeclaredEngine,
     DeclaredModel,
-    DeclaredNode,
     Settings,
     Topology,
 )
 
 
 @rule("SG680")
-def flow_control_without_a_switch(
-    services: Mapping[str, Settings], topology: Topology
-) -> Iterator[Fault]:
+def flow_control_without_a_switch(services: Mapping[str, Settings], topology: Topology) -> Faults:
     """Priority flow control requires a switch."""
     if "qos" in services and not TOPOLOGIES[topology.kind].traits.switched:
         yield Fault(
@@ -32,7 +30,7 @@ def flow_control_without_a_switch(
 @rule("SG273")
 def service_without_an_engine(
     services: Mapping[str, Settings], serving: Mapping[str, Sequence[str]]
-) -> Iterator[Fault]:
+) -> Faults:
     """What is in front of engines has one behind it."""
     for name in (PROXY, GATEWAY, WEB_UI):
         if name in services and not serving:
@@ -45,9 +43,7 @@ def service_without_an_engine(
 
 
 @rule("SG681", Severity.WARNING)
-def models_that_one_node_reads(
-    services: Mapping[str, Settings], model: DeclaredModel
-) -> Iterator[Fault]:
+def models_that_one_node_reads(services: Mapping[str, Settings], model: DeclaredModel) -> Faults:
     """A GGUF file is not copied: only the head reads it."""
     if "models" in services and model.file:
         yield Fault(
@@ -59,9 +55,7 @@ def models_that_one_node_reads(
 
 
 @rule("SG682")
-def proxy_without_a_network(
-    services: Mapping[str, Settings], nodes: Sequence[DeclaredNode]
-) -> Iterator[Fault]:
+def proxy_without_a_network(services: Mapping[str, Settings], nodes: Nodes) -> Faults:
     """The proxy listens on its node's management address: that of the head, or of the gateway."""
     node = host(services, nodes)
     if "proxy" in services and not node.management:
@@ -78,7 +72,7 @@ def proxy_without_a_network(
 
 
 @rule("SG683")
-def bypassed_proxy(is_behind_proxy: bool, engine: DeclaredEngine) -> Iterator[Fault]:
+def bypassed_proxy(is_behind_proxy: bool, engine: DeclaredEngine) -> Faults:
     """Behind a proxy on its own node, the API listens only on the loopback."""
     if is_behind_proxy and engine.bind not in (None, "local"):
         yield Fault(

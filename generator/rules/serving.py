@@ -20,7 +20,7 @@ from generator.fabric.addressing import Fabric
 from generator.fabric.subsets import group_kind
 from generator.models.architecture import served_name, shape, source_of
 from generator.rules.nodes import Nodes, called_alike, named, named_twice
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.services import GATEWAY, SERVICES
 from generator.sitefile.declaration import (
     DeclaredCable,
@@ -40,15 +40,13 @@ def _with_nodes(groups: Groups) -> Iterator[DeclaredGroup]:
 
 
 @rule("SG240", unless="SG110")
-def duplicate_group(groups: Groups) -> Iterator[Fault]:
+def duplicate_group(groups: Groups) -> Faults:
     """No two groups have the same name."""
     return called_alike("group", groups)
 
 
 @rule("SG241", unless="SG201 SG203")
-def node_of_a_group(
-    groups: Groups, nodes: Nodes, cabling: Sequence[DeclaredCable]
-) -> Iterator[Fault]:
+def node_of_a_group(groups: Groups, nodes: Nodes, cabling: Sequence[DeclaredCable]) -> Faults:
     """A group names nodes of the site, each once."""
     names = [node.name for node in nodes]
     strangers: dict[str, list[KeyPath]] = {}
@@ -77,7 +75,7 @@ def node_of_a_group(
 
 
 @rule("SG242", Severity.NOTE, unless="SG201 SG202 SG203 SG241 SG243 SG256")
-def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
+def node_of_no_group(groups: Groups, nodes: Nodes) -> Faults:
     """A node outside all groups is idle: it gets its network and services, and no engine."""
     members = {name for group in groups for name in group.nodes}
     idle = [node.name for node in nodes if node.name not in members]
@@ -92,7 +90,7 @@ def node_of_no_group(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
 
 
 @rule("SG243", unless="SG240")
-def like_another_group(groups: Groups) -> Iterator[Fault]:
+def like_another_group(groups: Groups) -> Faults:
     """`same_as` names a group of the same size with a model and an engine of its own."""
     written = [group.name for group in groups if group.same_as is None]
     by_name = {group.name: group for group in groups}
@@ -136,7 +134,7 @@ def _count(group: DeclaredGroup) -> str:
 
 
 @rule("SG244", unless="SG201 SG241")
-def group_without_a_cable(groups: Groups, topology: Topology, fabric: Fabric) -> Iterator[Fault]:
+def group_without_a_cable(groups: Groups, topology: Topology, fabric: Fabric) -> Faults:
     """Cables join the nodes of a group."""
     for group in _with_nodes(groups):
         if group_kind(fabric, group.nodes):
@@ -154,7 +152,7 @@ def group_without_a_cable(groups: Groups, topology: Topology, fabric: Fabric) ->
 
 
 @rule("SG248", unless="SG201 SG241")
-def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
+def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> Faults:
     """With groups, a service that needs a single address requires the gateway."""
     for name in services:
         if SERVICES[name].IS_ON_HEAD and GATEWAY not in services:
@@ -168,7 +166,7 @@ def service_of_one_engine(groups: Groups, services: Mapping[str, Settings]) -> I
 
 
 @rule("SG251", unless="SG240")
-def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
+def active_alternative(groups: Groups, document: Document) -> Faults:
     """The active engine is the group's own or one of its alternatives."""
     for group in _with_nodes(groups):
         names = [group.name, *group.alternatives]
@@ -185,7 +183,7 @@ def active_alternative(groups: Groups, document: Document) -> Iterator[Fault]:
 
 
 @rule("SG252", unless="SG240 SG243")
-def alternatives_as_slurm_jobs(groups: Groups) -> Iterator[Fault]:
+def alternatives_as_slurm_jobs(groups: Groups) -> Faults:
     """Alternatives are started by systemd units."""
     engines = {g.written: g.engine for g in groups if g.alternatives and g.engine}
     for place, engine in engines.items():
@@ -202,7 +200,7 @@ def alternatives_as_slurm_jobs(groups: Groups) -> Iterator[Fault]:
 
 
 @rule("SG249", Severity.WARNING, unless="SG240 SG243")
-def name_of_two_models(groups: Groups) -> Iterator[Fault]:
+def name_of_two_models(groups: Groups) -> Faults:
     """Groups that serve the same name serve the same model."""
     first: dict[str, tuple[DeclaredGroup, DeclaredModel, KeyPath]] = {}
     for group, model, name, path in _served(groups):
@@ -232,7 +230,7 @@ def _served(groups: Groups) -> Iterator[tuple[DeclaredGroup, DeclaredModel, str,
 
 
 @rule("SG255", Severity.WARNING, unless="SG240 SG243 SG249")
-def replicas_unlike(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
+def replicas_unlike(groups: Groups, services: Mapping[str, Settings]) -> Faults:
     """Replicas behind the gateway have the same context length."""
     first: dict[str, tuple[DeclaredGroup, int]] = {}
     for group, model, name, path in _served(groups) if GATEWAY in services else ():

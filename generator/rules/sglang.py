@@ -1,10 +1,8 @@
 """Rules about SGLang's settings."""
 
-from collections.abc import Iterator
-
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.engines import ENGINES
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.sitefile.declaration import DeclaredEngine
 from generator.sitefile.defaults import default
 
@@ -15,7 +13,7 @@ _DERIVED_PORTS = 6
 
 
 @rule("SG652", unless="SG602 SG603", engine=NAME)
-def port_of_attention(engine: DeclaredEngine) -> Iterator[Fault]:
+def port_of_attention(engine: DeclaredEngine) -> Faults:
     """With data parallel attention, the six ports above the rendezvous port belong to SGLang."""
     if "attn-dp-size" not in engine.settings:
         return

@@ -15,7 +15,7 @@ from generator.rules.dividing import SharedMemory, division, tokens_key
 from generator.rules.listening import PortsOfNodes, launcher, ports_of_engine
 from generator.rules.memory import WARNED
 from generator.rules.nodes import Nodes, named_twice, unknown
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.rules.serving import Groups
 from generator.services.guard import Guard
 from generator.site.service import RequestedPort
@@ -28,7 +28,7 @@ _TOGETHER = 0.92
 
 
 @rule("SG110", unless="SG201 SG241")
-def copy_of_a_group(groups: Groups) -> Iterator[Fault]:
+def copy_of_a_group(groups: Groups) -> Faults:
     """A group is not the copy of another one."""
     known: list[DeclaredGroup] = []
     for group in groups:
@@ -45,7 +45,7 @@ def copy_of_a_group(groups: Groups) -> Iterator[Fault]:
 
 
 @rule("SG245", unless="SG110 SG201 SG240 SG241 SG602 SG608")
-def port_of_two_groups(groups: Groups, service_ports: PortsOfNodes) -> Iterator[Fault]:
+def port_of_two_groups(groups: Groups, service_ports: PortsOfNodes) -> Faults:
     """Engines on one node do not share ports."""
     taken: dict[tuple[str, int], list[tuple[DeclaredGroup, str]]] = {}
     numbers = {port.number for group in groups for _, _, port in _ports(group)}
@@ -87,7 +87,7 @@ def _ports(group: DeclaredGroup) -> Iterator[tuple[str, str, RequestedPort]]:
 
 
 @rule("SG246", unless="SG110 SG201 SG241")
-def memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> Iterator[Fault]:
+def memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> Faults:
     """The engines on a node leave the system the memory that it needs."""
     for shared in _shared_memory(groups, nodes):
         if shared.total >= _TOGETHER:
@@ -96,7 +96,7 @@ def memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> It
 
 
 @rule("SG254", Severity.WARNING, unless="SG110 SG201 SG241 SG246")
-def much_memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> Iterator[Fault]:
+def much_memory_of_two_groups(groups: Groups, nodes: Nodes, document: Document) -> Faults:
     """The engines on a node take at most 0.85 of its memory together, and leave 16 GiB."""
     for shared in _shared_memory(groups, nodes):
         if shared.most + 0.0005 < shared.total < _TOGETHER:
@@ -172,7 +172,7 @@ def _says_tokens(engine: DeclaredEngine) -> bool:
 
 
 @rule("SG247", unless="SG201 SG241")
-def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Iterator[Fault]:
+def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Faults:
     """When engines share a node, each can be told how much memory to take."""
     for group in groups:
         shared = [
@@ -231,7 +231,7 @@ def _unbounded(group: DeclaredGroup, nodes: Nodes) -> Iterator[str]:
 
 
 @rule("SG253", unless="SG201 SG241")
-def folder_of_two_groups(groups: Groups) -> Iterator[Fault]:
+def folder_of_two_groups(groups: Groups) -> Faults:
     """No two groups keep their KV cache in the same folder."""
     taken: dict[tuple[str, str], DeclaredGroup] = {}
     for group in groups:
@@ -250,7 +250,7 @@ def folder_of_two_groups(groups: Groups) -> Iterator[Fault]:
 
 
 @rule("SG256", unless="SG240")
-def order_of_the_guard(groups: Groups, services: Mapping[str, Settings]) -> Iterator[Fault]:
+def order_of_the_guard(groups: Groups, services: Mapping[str, Settings]) -> Faults:
     """The guard's order lists groups, each once."""
     names = [group.name for group in groups]
     order = services.get(Guard.NAME, {}).get("order", ())
@@ -266,7 +266,7 @@ _GUARD_ORDER = ("services", Guard.NAME, "order")
 
 
 @rule("SG257")
-def order_of_one_engine(document: Document, services: Mapping[str, Settings]) -> Iterator[Fault]:
+def order_of_one_engine(document: Document, services: Mapping[str, Settings]) -> Faults:
     """The guard has an order only if there are groups."""
     has_groups = GROUPS in document.data or "engine" not in document.data
     if "order" in services.get(Guard.NAME, {}) and not has_groups:

@@ -1,6 +1,5 @@
 """Rules about speculative decoding: its method, and the settings of each method."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -20,14 +19,14 @@ from generator.engines.draft_settings import DraftSettings
 from generator.rules.flags.checking import CheckedFlags
 from generator.rules.flags.parser import Parser
 from generator.rules.flags.value_faults import value_fault
-from generator.rules.registry import Fault, rule, to_remove
+from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Speculative
 
 _PATH: KeyPath = ("model", "speculative")
 
 
 @rule("SG553", of_version=True)
-def method_of_the_engine(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def method_of_the_engine(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """A method of speculative decoding is one that this version of the engine has."""
     drafts = model.speculative
     if not drafts:
@@ -53,7 +52,7 @@ def _method(model: DeclaredModel, engine: DeclaredEngine) -> tuple[Speculative, 
 
 
 @rule("SG551", unless="SG553", of_version=True)
-def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """A method that needs a draft model names one, and no other method does."""
     if not (found := _method(model, engine)):
         return
@@ -89,7 +88,7 @@ def drafts_without_model(model: DeclaredModel, engine: DeclaredEngine) -> Iterat
 
 
 @rule("SG554", unless="SG553", of_version=True)
-def inconsistent_draft_sizes(model: DeclaredModel, engine: DeclaredEngine) -> Iterator[Fault]:
+def inconsistent_draft_sizes(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """The numbers for drafting are ones that the method has, and are consistent."""
     if not (found := _method(model, engine)):
         return
@@ -104,7 +103,7 @@ def inconsistent_draft_sizes(model: DeclaredModel, engine: DeclaredEngine) -> It
     yield from _tree(drafts, known, engine)
 
 
-def _tree(drafts: Speculative, known: Method, engine: DeclaredEngine) -> Iterator[Fault]:
+def _tree(drafts: Speculative, known: Method, engine: DeclaredEngine) -> Faults:
     given = {"topk": drafts.topk, "steps": drafts.steps}
     if not known.tree:
         for key, value in given.items():
@@ -135,9 +134,7 @@ def _tree(drafts: Speculative, known: Method, engine: DeclaredEngine) -> Iterato
 
 
 @rule("SG555", unless="SG553")
-def settings_of_drafts(
-    model: DeclaredModel, engine: DeclaredEngine, flags: CheckedFlags
-) -> Iterator[Fault]:
+def settings_of_drafts(model: DeclaredModel, engine: DeclaredEngine, flags: CheckedFlags) -> Faults:
     """The keys of `config` are ones that the engine has for speculative decoding."""
     found = _method(model, engine)
     if not found or not (flags.is_covered or flags.is_between):

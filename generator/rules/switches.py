@@ -1,12 +1,12 @@
 """Rules about switches that the site describes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from generator.catalogs.switches import LOSSLESS, known
 from generator.catalogs.versions import version
 from generator.diagnostics import Rename, all_nearest, did_you_mean, listed, replacements
 from generator.rules.nodes import Nodes
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.services import QOS
 from generator.sitefile.declaration import DeclaredCable, Endpoint, Settings, Topology
 
@@ -20,7 +20,7 @@ def _ends(nodes: Nodes, cabling: Cabling) -> list[Endpoint]:
 
 
 @rule("SG226", unless="SG203 SG213 SG214")
-def switch_without_cables(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def switch_without_cables(nodes: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """Cables end at every switch that is described."""
     cabled = {end.name for end in _ends(nodes, cabling)}
     described = {switch.name for switch in topology.switches}
@@ -40,7 +40,7 @@ def switch_without_cables(nodes: Nodes, cabling: Cabling, topology: Topology) ->
 
 
 @rule("SG227", unless="SG203 SG213 SG214")
-def port_of_a_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iterator[Fault]:
+def port_of_a_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """A cable ends at a 200 Gb/s port of the switch."""
     ends = _ends(nodes, cabling)
     used = {str(end) for end in ends}
@@ -64,7 +64,7 @@ def port_of_a_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Iter
 
 
 @rule("SG228", unless="SG226")
-def lossless_switch(topology: Topology, services: Mapping[str, Settings]) -> Iterator[Fault]:
+def lossless_switch(topology: Topology, services: Mapping[str, Settings]) -> Faults:
     """With `qos`, a switch that sparkgen writes commands for has the release of its OS stated."""
     if QOS not in services:
         return

@@ -1,7 +1,7 @@
 """Rules about TensorRT-LLM's settings, and about MPI and Slurm, which start it."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generator import catalogs
@@ -21,9 +21,10 @@ from generator.diagnostics import (
 from generator.fit import requested
 from generator.models.architecture import shape
 from generator.rules.images import with_added
-from generator.rules.registry import Fault, rule
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, Faults, rule
 from generator.settings.values import Argument
-from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode, Settings
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Settings
 
 NAME = "tensorrt-llm"
 
@@ -32,7 +33,7 @@ _KV_CACHE_DTYPES = ("auto", "fp8", "nvfp4")
 
 
 @rule("SG661", engine=NAME)
-def setting_with_another_place(engine: DeclaredEngine) -> Iterator[Fault]:
+def setting_with_another_place(engine: DeclaredEngine) -> Faults:
     """A setting under `config` is made only there."""
     from generator.engines.tensorrt_llm.engine import OWNED_SETTINGS
 
@@ -71,7 +72,7 @@ def _full(name: str, known: FlagCatalog | None) -> str:
 @rule(
     "SG662", unless="SG603 SG604 SG632 SG633 SG636 SG637", suppressed_by="SG638 SG639", engine=NAME
 )
-def argument_with_a_blank(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+def argument_with_a_blank(engine: DeclaredEngine, nodes: Nodes) -> Faults:
     """An argument that MPI or Slurm passes on has no space."""
     if len(nodes) == 1 and engine.launcher != "slurm":
         return
@@ -92,7 +93,7 @@ def _text(value: Argument) -> str:
 
 
 @rule("SG663", Severity.WARNING, engine=NAME)
-def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
+def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Faults:
     """A served name needs TensorRT-LLM 1.3."""
     from generator.engines.tensorrt_llm.engine import has_names
 
@@ -106,7 +107,7 @@ def name_for_clients(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[F
 
 
 @rule("SG665", Severity.WARNING, unless="SG201 SG202 SG208 SG602", engine=NAME)
-def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> Iterator[Fault]:
+def image_without_ssh(engine: DeclaredEngine, nodes: Nodes) -> Faults:
     """An image for MPI contains an SSH server."""
     if engine.launcher == "slurm" or len(nodes) == 1:
         return
@@ -123,7 +124,7 @@ def image_without_ssh(engine: DeclaredEngine, nodes: Sequence[DeclaredNode]) -> 
 
 
 @rule("SG668", unless="SG602", of_version=True)
-def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Iterator[Fault]:
+def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Faults:
     """The guard needs a Docker container to watch."""
     if engine.launcher == "slurm" and "guard" in services:
         yield Fault(
@@ -136,7 +137,7 @@ def guard_of_a_job(engine: DeclaredEngine, services: Mapping[str, Settings]) -> 
 
 
 @rule("SG667", unless="SG647 SG648", engine=NAME)
-def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
+def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Faults:
     """A type of TensorRT-LLM's KV cache is `auto`, `fp8` or `nvfp4`."""
     dtype = model.kv_cache_dtype
     if dtype and dtype not in _KV_CACHE_DTYPES:
@@ -150,7 +151,7 @@ def cache_type(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
 
 
 @rule("SG669", Severity.WARNING, unless="SG603 SG632 SG633 SG636 SG639", engine=NAME)
-def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
+def prompt_of_many_tokens(engine: DeclaredEngine, model: DeclaredModel) -> Faults:
     """A prompt as long as the context is accepted."""
     known = shape(model)
     longest = model.context_length or (known.max_context if known else None)

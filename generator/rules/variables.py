@@ -1,7 +1,7 @@
 """Rules about variables whose prefix is neither NCCL's nor the engine's."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import chain
 
@@ -11,12 +11,12 @@ from generator.catalogs.variables import RAY, common, of_file
 from generator.diagnostics import Severity, all_nearest, listed, misspelt, renamings
 from generator.resources import rows
 from generator.rules.flags.parser import parsers
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.sitefile.declaration import DeclaredEngine
 
 
 @rule("SG428", Severity.WARNING)
-def misspelt_variable(engine: DeclaredEngine) -> Iterator[Fault]:
+def misspelt_variable(engine: DeclaredEngine) -> Faults:
     """A variable's name is not a near miss of one that a program reads."""
     catalogs = [parser.catalog for parser in parsers(engine.name, engine.settings.version)]
     prefixes = {catalog.prefix for catalog in catalogs if catalog.prefix}
@@ -55,7 +55,7 @@ def _of_programs(name: str, engine: DeclaredEngine) -> frozenset[str]:
 
 
 @rule("SG442", Severity.WARNING, suppressed_by="SG429 SG670")
-def value_that_a_library_rejects(engine: DeclaredEngine) -> Iterator[Fault]:
+def value_that_a_library_rejects(engine: DeclaredEngine) -> Faults:
     """The value of a variable has the form that its reader accepts."""
     for name, pattern, form, example in rows("variable-forms"):
         for variable in engine.environment.of(name):

@@ -1,17 +1,16 @@
 """Rules about an engine that runs from a virtual environment, without a container."""
 
-from collections.abc import Iterator, Sequence
-
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath, removal
-from generator.rules.registry import Fault, rule, to_remove
-from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, Faults, rule, to_remove
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
 _VENV: KeyPath = ("engine", "venv")
 
 
 @rule("SG614")
-def unsupported_venv_engine(engine: DeclaredEngine) -> Iterator[Fault]:
+def unsupported_venv_engine(engine: DeclaredEngine) -> Faults:
     """An engine in a virtual environment is a Python package, and has no image."""
     if not engine.venv:
         return
@@ -35,8 +34,8 @@ def unsupported_venv_engine(engine: DeclaredEngine) -> Iterator[Fault]:
 
 @rule("SG615", unless="SG614")
 def container_options_without_container(
-    engine: DeclaredEngine, model: DeclaredModel, nodes: Sequence[DeclaredNode]
-) -> Iterator[Fault]:
+    engine: DeclaredEngine, model: DeclaredModel, nodes: Nodes
+) -> Faults:
     """Without a container, nothing is mounted and no option of Docker is set."""
     if not engine.venv:
         return

@@ -1,14 +1,12 @@
 """Rules about vLLM's settings."""
 
-from collections.abc import Iterator
-
 from generator.catalogs.advice import TOOL_CHOICE, TOOL_PARSER
 from generator.catalogs.versions import release
 from generator.diagnostics import Add, KeyPath, Replace
 from generator.fit.assessment import Fit
 from generator.fit.requested import defaults, has_full_graphs
 from generator.models.architecture import known_checkpoint, shape
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.rules.startup import PREREQUISITES
 from generator.settings.flags import EngineSettings
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
@@ -25,7 +23,7 @@ _COUNTS_STATES = (0, 20)
     unless=f"{PREREQUISITES} SG222 SG504 SG507 SG513 SG520 SG523 SG529 SG537 SG538",
     engine=NAME,
 )
-def fewer_states(model: DeclaredModel, engine: DeclaredEngine, fit: Fit) -> Iterator[Fault]:
+def fewer_states(model: DeclaredModel, engine: DeclaredEngine, fit: Fit) -> Faults:
     """The KV cache of a model with recurrent layers has a block for each sequence."""
     given = engine.settings.number("num-gpu-blocks-override")
     known = shape(model)
@@ -46,7 +44,7 @@ def fewer_states(model: DeclaredModel, engine: DeclaredEngine, fit: Fit) -> Iter
 
 
 @rule("SG620", unless="SG631 SG632 SG633 SG634", engine=NAME)
-def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Fault]:
+def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> Faults:
     """Automatic tool choice comes with the parser for the model's tool calls."""
     settings = engine.settings
     if settings.value(TOOL_CHOICE) is True and TOOL_PARSER not in settings:
@@ -65,7 +63,7 @@ def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> 
 
 
 @rule("SG621", unless="SG631 SG632 SG633 SG634", engine=NAME)
-def parser_without_tool_choice(engine: DeclaredEngine) -> Iterator[Fault]:
+def parser_without_tool_choice(engine: DeclaredEngine) -> Faults:
     """A tool call parser comes with automatic tool choice."""
     settings = engine.settings
     # Any other value is wrong in itself; SG639 reports it.

@@ -19,7 +19,7 @@ from generator.diagnostics import KeyPath, Related, replacements
 from generator.records import record
 from generator.rules.flags.parser import Parser, parsers
 from generator.rules.flags.value_faults import Verdict, value_fault
-from generator.rules.registry import Fault
+from generator.rules.registry import Fault, Faults
 from generator.settings.values import Argument, parsed
 from generator.sitefile.declaration import DeclaredEngine
 
@@ -51,15 +51,15 @@ class CheckedFlags:
         """Whether it is a release between two versions with catalogs."""
         return is_between(self.engine.name, self.engine.settings.version)
 
-    def of(self, rule: str) -> Iterator[Fault]:
+    def of(self, rule: str) -> Faults:
         """The faults that break a rule."""
         return iter(self.faults.get(rule, ()))
 
-    def errors(self, rule: str) -> Iterator[Fault]:
+    def errors(self, rule: str) -> Faults:
         """The faults that break a rule, if the catalog covers the version."""
         return self.of(rule) if self.is_covered else iter(())
 
-    def warnings(self, rule: str) -> Iterator[Fault]:
+    def warnings(self, rule: str) -> Faults:
         """The faults that break a rule, if the catalogs are close enough to the version."""
         return self.of(rule) if self.is_covered or self.is_between else iter(())
 

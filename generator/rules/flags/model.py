@@ -10,7 +10,7 @@ from generator.records import replace
 from generator.rules.flags.checking import CheckedFlags, agreed
 from generator.rules.flags.parser import Parser
 from generator.rules.flags.value_faults import Verdict, choice_faults
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Faults, rule
 from generator.sitefile.declaration import DeclaredModel
 
 _KEYS = ("kv_cache_dtype", "quantization")
@@ -18,14 +18,14 @@ _PLUGINS = "VLLM_PLUGINS"
 
 
 @rule("SG647")
-def model_value_that_is_not_taken(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Fault]:
+def model_value_that_is_not_taken(flags: CheckedFlags, model: DeclaredModel) -> Faults:
     """A quantization or a KV cache type is spelled the way the engine spells it."""
     if flags.is_covered:
         yield from (fault for number, fault in _verdicts(flags, model) if number == "SG637")
 
 
 @rule("SG648", Severity.WARNING)
-def model_value_that_is_not_known(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Fault]:
+def model_value_that_is_not_known(flags: CheckedFlags, model: DeclaredModel) -> Faults:
     """A quantization or a KV cache type is one that the engine is known to have."""
     has_plugins = any(given.value for given in flags.engine.environment.of(_PLUGINS))
     for number, fault in () if has_plugins else _verdicts(flags, model):

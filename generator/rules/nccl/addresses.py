@@ -1,22 +1,20 @@
 """Rules about how NCCL finds addresses: by range, family and prefix length."""
 
-from collections.abc import Iterator, Sequence
 from ipaddress import ip_network
 
 from generator.fabric.addressing import FABRIC_PREFIX, Fabric
 from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.nccl.grammar import HCAS, uses
-from generator.rules.registry import Fault, rule, to_remove
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Faults, rule, to_remove
 from generator.site.control_plane import chosen_plane
-from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
+from generator.sitefile.declaration import DeclaredEngine, Topology
 
 _OUT = "remove it: NCCL takes IPv4 and finds each port's address by itself"
 
 
 @rule("SG422", unless="SG303 SG304 SG305", suppressed_by="SG410 SG411 SG412 SG413")
-def addresses_out_of_range(
-    engine: DeclaredEngine, fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+def addresses_out_of_range(engine: DeclaredEngine, fabric: Fabric, topology: Topology) -> Faults:
     """`NCCL_IB_ADDR_RANGE` covers all addresses of the fabric."""
     name = "NCCL_IB_ADDR_RANGE"
     for values in engine.environment.together((name, HCAS)):
@@ -43,9 +41,7 @@ def addresses_out_of_range(
 
 
 @rule("SG423", unless="SG303 SG305 SG308", suppressed_by="SG410 SG411 SG412 SG413")
-def prefix_of_another_length(
-    engine: DeclaredEngine, fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+def prefix_of_another_length(engine: DeclaredEngine, fabric: Fabric, topology: Topology) -> Faults:
     """On a ring, `NCCL_IB_SUBNET_PREFIX_LEN` is the prefix length of the ring's subnets."""
     name = "NCCL_IB_SUBNET_PREFIX_LEN"
     if TOPOLOGIES[topology.kind].reaches_all:
@@ -62,7 +58,7 @@ def prefix_of_another_length(
 
 
 @rule("SG424", suppressed_by="SG410 SG411 SG412 SG413")
-def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterator[Fault]:
+def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Faults:
     """On a ring, NCCL picks the port by the peer's subnet."""
     name = "NCCL_IB_SUBNET_AWARE_ROUTING"
     if TOPOLOGIES[topology.kind].reaches_all or engine.nccl_patched:
@@ -78,8 +74,8 @@ def routing_off_on_a_ring(engine: DeclaredEngine, topology: Topology) -> Iterato
 
 @rule("SG425", unless="SG201 SG208", suppressed_by="SG410 SG411 SG412 SG413")
 def unsupported_address_family(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+    engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
+) -> Faults:
     """The fabric uses IPv4."""
     if not fabric.cables:
         return

@@ -10,7 +10,8 @@ from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import FABRIC_HALVES, RJ45
 from generator.records import record
 from generator.rules.nccl.grammar import HCAS, INTERFACES, SOCKETS, is_subnet, marks
-from generator.rules.registry import Fault, rule, to_remove
+from generator.rules.nodes import Nodes
+from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.settings.environment import Variable
 from generator.sitefile.declaration import DeclaredEngine, DeclaredNode, Topology
 
@@ -92,7 +93,7 @@ def _matching(named: _Named, known: Iterable[str]) -> list[str]:
     return sorted(k for k in known if k == name or (named.prefix and k.startswith(name)))
 
 
-def _all_names(nodes: Sequence[DeclaredNode], fabric: Fabric) -> list[_Names]:
+def _all_names(nodes: Nodes, fabric: Fabric) -> list[_Names]:
     return [_Names(node, fabric, len(nodes) == 1) for node in nodes]
 
 
@@ -106,9 +107,7 @@ def _hardware_names(variable: str) -> set[str]:
 
 
 @rule("SG414", unless="SG307 SG602", suppressed_by="SG413")
-def name_without_address(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
-) -> Iterator[Fault]:
+def name_without_address(engine: DeclaredEngine, nodes: Nodes, fabric: Fabric) -> Faults:
     """A named interface or RoCE device has an address on every node."""
     all_names = _all_names(nodes, fabric)
     reported: set[KeyPath] = set()
@@ -177,9 +176,7 @@ def _who(lacking: Sequence[str], count: int) -> str:
 
 
 @rule("SG415", unless="SG307 SG602", suppressed_by="SG413 SG414")
-def ambiguous_prefix(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric
-) -> Iterator[Fault]:
+def ambiguous_prefix(engine: DeclaredEngine, nodes: Nodes, fabric: Fabric) -> Faults:
     """A name for NCCL is exact, or the prefix of only one name."""
     own = _all_names(nodes, fabric)
     for named in _listed_names(engine, (HCAS, "NCCL_SOCKET_IFNAME")):
@@ -192,7 +189,7 @@ def ambiguous_prefix(
 
 
 @rule("SG416", suppressed_by="SG413")
-def fabric_disabled(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
+def fabric_disabled(engine: DeclaredEngine, fabric: Fabric) -> Faults:
     """NCCL uses the fabric if there is one."""
     if not fabric.cables:
         return
@@ -211,8 +208,8 @@ def fabric_disabled(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
 
 @rule("SG417", unless="SG307 SG602", suppressed_by="SG413 SG414 SG415")
 def fabric_socket_on_a_ring(
-    engine: DeclaredEngine, nodes: Sequence[DeclaredNode], fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+    engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology
+) -> Faults:
     """On a ring, sockets use the management network."""
     if TOPOLOGIES[topology.kind].reaches_all:
         return

@@ -15,20 +15,20 @@ from generator.catalogs.nccl import (
 from generator.catalogs.versions import Release, release
 from generator.diagnostics import Proposal, Severity, listed, misspelt, removal, renamings
 from generator.rules.nccl.grammar import release_of
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.settings.environment import Variable
 from generator.sitefile.declaration import DeclaredEngine
 
 
 @rule("SG410", of_version=True)
-def unknown_variable(engine: DeclaredEngine) -> Iterator[Fault]:
+def unknown_variable(engine: DeclaredEngine) -> Faults:
     """The NCCL in the image reads each of its variables."""
     if _is_covered(engine):
         yield from _unknown(engine, f"NCCL {engine.nccl} has no", is_harmless=False)
 
 
 @rule("SG411", Severity.WARNING, of_version=True)
-def variable_of_no_known_version(engine: DeclaredEngine) -> Iterator[Fault]:
+def variable_of_no_known_version(engine: DeclaredEngine) -> Faults:
     """Some release of NCCL is known to read each of its variables."""
     which = f"no NCCL up to {_written(LATEST)} has the"
     if _is_covered(engine):
@@ -48,7 +48,7 @@ def _known(engine: DeclaredEngine) -> Iterator[tuple[Variable, Parameter]]:
 
 
 @rule("SG412", unless="SG401", of_version=True)
-def variable_of_another_version(engine: DeclaredEngine) -> Iterator[Fault]:
+def variable_of_another_version(engine: DeclaredEngine) -> Faults:
     """No variable is one that only an earlier or later release of NCCL reads."""
     if engine.nccl is None or not _is_covered(engine):
         return
@@ -71,9 +71,7 @@ def _is_covered(engine: DeclaredEngine) -> bool:
     return bool(engine.nccl) and not engine.nccl_patched and release_of(engine) <= LATEST
 
 
-def _unknown(
-    engine: DeclaredEngine, which: str, is_harmless: bool | None = None
-) -> Iterator[Fault]:
+def _unknown(engine: DeclaredEngine, which: str, is_harmless: bool | None = None) -> Faults:
     for variable in engine.environment:
         name, path = variable.name, variable.path
         if is_harmless is not None and is_harmless != (name in HARMLESS):

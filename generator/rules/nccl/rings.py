@@ -1,14 +1,13 @@
 """Rules about NCCL settings that do not work on a ring."""
 
 import re
-from collections.abc import Iterator
 
 from generator.catalogs.nccl import LAZY
 from generator.diagnostics import Severity, removal, replacements
 from generator.fabric.addressing import Fabric, Port
 from generator.fabric.nccl import connections
 from generator.fabric.topologies import TOPOLOGIES
-from generator.rules.registry import Fault, rule, to_remove
+from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.settings.environment import Values
 from generator.sitefile.declaration import DeclaredEngine, Topology
 
@@ -18,9 +17,7 @@ _TRIANGLE = 3
 
 
 @rule("SG431", unless="SG208", suppressed_by=_INVALID_SETTINGS)
-def connections_across_a_ring(
-    engine: DeclaredEngine, fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+def connections_across_a_ring(engine: DeclaredEngine, fabric: Fabric, topology: Topology) -> Faults:
     """On a ring of four or more, NCCL connects only neighbors."""
     needed = connections(fabric, topology.rdma_halves).settings
     for values in engine.environment.together((*needed, _PAT)):
@@ -49,9 +46,7 @@ def _is_ring_alone(value: str, values: Values) -> bool:
 
 
 @rule("SG432", unless="SG208", suppressed_by=_INVALID_SETTINGS)
-def unmerged_ports_of_a_ring(
-    engine: DeclaredEngine, fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+def unmerged_ports_of_a_ring(engine: DeclaredEngine, fabric: Fabric, topology: Topology) -> Faults:
     """On a ring, ports that are not merged have uniform cables and a matching `NCCL_CROSS_NIC`."""
     if TOPOLOGIES[topology.kind].reaches_all or engine.nccl_patched:
         return
@@ -70,7 +65,7 @@ def unmerged_ports_of_a_ring(
 
 
 @rule("SG433", Severity.WARNING, suppressed_by=_INVALID_SETTINGS)
-def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
+def host_memory_by_cumem(engine: DeclaredEngine) -> Faults:
     """In a container, NCCL is not set to manage host memory through cuMem."""
     name = "NCCL_CUMEM_HOST_ENABLE"
     for variable in engine.environment.of(name):
@@ -84,9 +79,7 @@ def host_memory_by_cumem(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG434", Severity.WARNING, unless="SG208", suppressed_by=_INVALID_SETTINGS)
-def files_that_steer_nccl(
-    engine: DeclaredEngine, fabric: Fabric, topology: Topology
-) -> Iterator[Fault]:
+def files_that_steer_nccl(engine: DeclaredEngine, fabric: Fabric, topology: Topology) -> Faults:
     """On a ring of four or more, no file or plugin controls what NCCL connects."""
     if not connections(fabric, topology.rdma_halves).have_strangers:
         return

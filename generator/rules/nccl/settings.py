@@ -1,14 +1,13 @@
 """Rules about NCCL settings that are useless or harmful on a Spark."""
 
 import re
-from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from generator.diagnostics import Severity
 from generator.fabric.addressing import Fabric
 from generator.rules.environment import SUBNET_AWARE_NCCL
 from generator.rules.nccl.grammar import HCAS, release_of, uses
-from generator.rules.registry import Fault, rule, to_remove
+from generator.rules.registry import Faults, rule, to_remove
 from generator.settings.environment import Values
 from generator.sitefile.declaration import DeclaredEngine
 
@@ -18,7 +17,7 @@ _FINDS_GIDS = (2, 21)
 
 
 @rule("SG418", Severity.WARNING, suppressed_by="SG410 SG411 SG412 SG413")
-def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
+def gpu_direct(engine: DeclaredEngine) -> Faults:
     """Nothing is set for GPUDirect RDMA, which GB10 does not support."""
     for variable in engine.environment:
         if variable.name.startswith("NCCL_") and re.fullmatch(_GPU_DIRECT, variable.name):
@@ -30,7 +29,7 @@ def gpu_direct(engine: DeclaredEngine) -> Iterator[Fault]:
 
 
 @rule("SG419", Severity.WARNING, suppressed_by="SG410 SG411 SG412 SG413")
-def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Iterator[Fault]:
+def pinned_gid(engine: DeclaredEngine, fabric: Fabric) -> Faults:
     """The GID index is left to NCCL."""
     name, given = "NCCL_IB_GID_INDEX", "NCCL_IB_ADDR_RANGE"
     for values in engine.environment.together((name, given, HCAS)):
@@ -74,7 +73,7 @@ def _holds(text: str, addresses: IPv4Network | None) -> bool:
 
 
 @rule("SG420", Severity.NOTE, suppressed_by="SG413 SG432")
-def unmerged_ports(engine: DeclaredEngine) -> Iterator[Fault]:
+def unmerged_ports(engine: DeclaredEngine) -> Faults:
     """Since NCCL 2.30.7, ports stay merged."""
     is_stock = engine.nccl and not engine.nccl_patched
     for merged in engine.environment.of("NCCL_IB_MERGE_NICS"):

@@ -1,7 +1,6 @@
 """Rules about the values that NCCL reads."""
 
 import re
-from collections.abc import Iterator
 
 from generator.catalogs.nccl import AllowedValues, is_ours, parameter, values
 from generator.diagnostics import (
@@ -14,7 +13,7 @@ from generator.diagnostics import (
     replacements,
 )
 from generator.rules.nccl.grammar import INTERFACES, ValueFault, is_subnet, names_fault
-from generator.rules.registry import Fault, rule
+from generator.rules.registry import Fault, Faults, rule
 from generator.sitefile.declaration import DeclaredEngine
 from generator.sitefile.text_types import PLAIN_VALUE, before_comment
 
@@ -27,7 +26,7 @@ _SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @rule("SG413", suppressed_by="SG410 SG411 SG412")
-def value_of_a_variable(engine: DeclaredEngine) -> Iterator[Fault]:
+def value_of_a_variable(engine: DeclaredEngine) -> Faults:
     """An NCCL variable has a value that NCCL accepts."""
     for variable in engine.environment:
         fault = _value_fault(variable.name, variable.value, engine)
@@ -46,7 +45,7 @@ _BOUNDS = (
 
 
 @rule("SG440", Severity.WARNING, suppressed_by="SG413")
-def crossed_bounds(engine: DeclaredEngine) -> Iterator[Fault]:
+def crossed_bounds(engine: DeclaredEngine) -> Faults:
     """A minimum is no larger than its maximum."""
     for low, high in _BOUNDS:
         for given in engine.environment.together((low, high)):

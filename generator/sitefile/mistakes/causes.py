@@ -21,7 +21,7 @@ from generator.diagnostics import (
 )
 from generator.records import record, replace
 from generator.sitefile.key_rules import rules_at, section_of
-from generator.sitefile.mistakes.faults import Fault, Faults
+from generator.sitefile.mistakes.faults import SchemaFault, SchemaFaults
 from generator.sitefile.mistakes.single import finding_of, guesses
 from generator.sitefile.sections import SERVED
 from generator.sitefile.source import Document, value_at
@@ -52,7 +52,7 @@ def findings(document: Document) -> tuple[list[Finding], frozenset[str]]:
 
     The second part are the sections with a fault, wherever its cause is.
     """
-    faults = Faults(document)
+    faults = SchemaFaults(document)
     wrong = [fault for fault in faults.all if not _is_replaced(fault, faults.data)]
     faulty = frozenset(name for fault in wrong for name in _sections(fault, faults.data))
     is_said = _said(faults)
@@ -77,7 +77,7 @@ def findings(document: Document) -> tuple[list[Finding], frozenset[str]]:
     return [*read, *twice, *together(found)], faulty
 
 
-def _sections(fault: Fault, data: Mapping[str, Any]) -> Iterator[str]:
+def _sections(fault: SchemaFault, data: Mapping[str, Any]) -> Iterator[str]:
     """The section that a fault is in, and the one that lacks an unknown key which is its own."""
     yield str(fault.path[0])
     if fault.kind == "unknown":
@@ -100,7 +100,9 @@ def _without_the_rest(found: list[Finding], document: Document) -> list[Finding]
     return [replace(f, unsafe=True) if f in last else f for f in kept]
 
 
-def _causes(faults: Faults, left: Iterable[Fault]) -> Iterator[tuple[Cause, _Explained]]:
+def _causes(
+    faults: SchemaFaults, left: Iterable[SchemaFault]
+) -> Iterator[tuple[Cause, _Explained]]:
     """What may be the cause of several faults, in the order of the table; then of each alone."""
     from generator.sitefile.mistakes.table import TABLE
 
@@ -132,7 +134,7 @@ def _readings(cause: Cause, alike: Iterable[Cause]) -> Finding:
     return replace(own, help=help_text, proposals=proposals)
 
 
-def _said(faults: Faults) -> Callable[[Fault], bool]:
+def _said(faults: SchemaFaults) -> Callable[[SchemaFault], bool]:
     """Whether reading has said it: of a key that it left out, an empty one, or one with a tag."""
     read, twice = faults.document.findings, {f.path for f in faults.twice}
     misnamed = {f.path for f in faults.of("check_with") if f.of_name}
@@ -142,7 +144,7 @@ def _said(faults: Faults) -> Callable[[Fault], bool]:
     unread |= {f.path for f in read if f.rule == "SG009"}
     above = {path[:end] for path in unread for end in range(len(path) + 1)}
 
-    def is_said(fault: Fault) -> bool:
+    def is_said(fault: SchemaFault) -> bool:
         path = fault.path
         if any(path[:end] in tagged for end in range(len(path) + 1)):
             return True
@@ -157,7 +159,7 @@ def _said(faults: Faults) -> Callable[[Fault], bool]:
     return is_said
 
 
-def _is_replaced(fault: Fault, data: Any) -> bool:
+def _is_replaced(fault: SchemaFault, data: Any) -> bool:
     """Whether another key stands in the place of a missing one."""
     if fault.kind == "excludes":
         return fault.constraint in _IN_PLACE_OF_BOTH

@@ -12,7 +12,7 @@ from typing import Any
 from generator.diagnostics import Finding
 from generator.records import record, replace
 from generator.sitefile import source
-from generator.sitefile.mistakes.faults import Faults
+from generator.sitefile.mistakes.faults import SchemaFaults
 from generator.sitefile.mistakes.slips import Slip, content_above, edited, width
 from generator.sitefile.source import Document
 
@@ -104,7 +104,7 @@ def _checked(name: str, text: str, slip: Slip, at: int) -> _Mended | None:
         return None
     if source.continued_lines(document.root) & {edit.span.line for edit in slip.edits}:
         return None
-    faults = Faults(document)
+    faults = SchemaFaults(document)
     return _Mended(slip, len(faults.all) + len(document.findings), faults.typed)
 
 

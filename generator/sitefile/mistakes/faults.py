@@ -26,7 +26,7 @@ _OF_A_KEY = ("required", "excludes", "dependencies")
 
 
 @record
-class Fault:
+class SchemaFault:
     """What is wrong at a path: a rule of the schema that is broken, `unknown` or `twice`.
 
     A key that is missing is at its own path. `beside` is the key that needs or excludes it.
@@ -46,7 +46,7 @@ class Fault:
         return self.kind, self.path
 
 
-class Faults:
+class SchemaFaults:
     """The faults of a document, and those that an edit would leave."""
 
     def __init__(self, document: Document) -> None:
@@ -55,10 +55,10 @@ class Faults:
         self.data: Mapping[str, Any] = document.data
         self.typed = {key: _typed(key, value) for key, value in self.data.items()}
         self.twice = [f for f in document.findings if f.rule == "SG003"]
-        self._of: dict[tuple[str, ...], list[Fault]] = {}
+        self._of: dict[tuple[str, ...], list[SchemaFault]] = {}
         self.all = [*self._twice(()), *_few(_schema_faults(self.typed, set(self.typed)))]
 
-    def of(self, *kinds: str) -> list[Fault]:
+    def of(self, *kinds: str) -> list[SchemaFault]:
         """The faults of some kinds."""
         if kinds not in self._of:
             self._of[kinds] = [fault for fault in self.all if fault.kind in kinds]
@@ -94,14 +94,14 @@ class Faults:
         gone, new = was - now, now - was
         return frozenset(gone) if gone.total() > new.total() else frozenset()
 
-    def _after(self, edit: Proposal) -> list[Fault] | None:
+    def _after(self, edit: Proposal) -> list[SchemaFault] | None:
         rewrites = [one for one in edit if isinstance(one, Rewrite)]
         if any(one.span.file for one in rewrites):
             return None
         if rewrites:
             text = edited(self.lines, rewrites)
             document = source.read(self.document.name, text.encode())
-            return Faults(document).all if isinstance(document.data, dict) else None
+            return SchemaFaults(document).all if isinstance(document.data, dict) else None
         data = applied(self.data, edit, self.second)
         names = {_section(one) for one in edit} & data.keys()
         typed = {**self.typed, **{name: _typed(name, data[name]) for name in names}}
@@ -111,11 +111,11 @@ class Faults:
         rest = [f for f in rest if f.path[0] in typed.keys() - names and f.kind != "twice"]
         return [*self._twice(edit), *_few(_schema_faults(typed, names)), *rest]
 
-    def _twice(self, edit: Proposal) -> Iterator[Fault]:
+    def _twice(self, edit: Proposal) -> Iterator[SchemaFault]:
         changed = {one.path for one in edit if isinstance(one, Remove | Rename)}
         for finding in self.twice:
             if finding.path not in changed:
-                yield Fault("twice", finding.path, value_at(self.data, finding.path))
+                yield SchemaFault("twice", finding.path, value_at(self.data, finding.path))
 
     def second(self, path: KeyPath) -> Any:
         """The scalar that a key has where it is written for the second time."""
@@ -154,7 +154,7 @@ def _typed(key: str, value: Any) -> Any:
     return as_typed(value, site_schema()[key]) if key in site_schema() else value
 
 
-def _schema_faults(typed: Mapping[str, Any], names: set[str]) -> Iterator[Fault]:
+def _schema_faults(typed: Mapping[str, Any], names: set[str]) -> Iterator[SchemaFault]:
     """The schema's faults in the sections with these names, and in the keys of all sections."""
     rules = {
         key: own if key in names else {k: v for k, v in own.items() if k in _OF_A_KEY}
@@ -180,22 +180,22 @@ def _flat(errors: Iterable[Any]) -> Iterator[Any]:
             yield error
 
 
-def _fault(error: Any) -> Fault:
+def _fault(error: Any) -> SchemaFault:
     path: KeyPath = tuple(error.document_path)
     kind = "unknown" if error.code == _UNKNOWN else error.rule or "check_with"
     info = str(error.info[0]) if error.info else ""
     of_name = "keysrules" in error.schema_path
     if kind == "dependencies":
         place = (*path[:-1], str(error.constraint))
-        return Fault(kind, place, None, error.constraint, beside=path)
+        return SchemaFault(kind, place, None, error.constraint, beside=path)
     if kind == "excludes":
         other = types_of({"type": error.constraint})[0]
         rival = (*path[:-1], other)
-        return Fault(kind, path, error.value, error.constraint, beside=rival)
-    return Fault(kind, path, error.value, error.constraint, info, of_name)
+        return SchemaFault(kind, path, error.value, error.constraint, beside=rival)
+    return SchemaFault(kind, path, error.value, error.constraint, info, of_name)
 
 
-def _few(faults: Iterable[Fault]) -> Iterator[Fault]:
+def _few(faults: Iterable[SchemaFault]) -> Iterator[SchemaFault]:
     """The faults, with the first unknown keys of each mapping alone."""
     seen: Counter[KeyPath] = Counter()
     for fault in faults:

@@ -32,7 +32,7 @@ from generator.sitefile.key_rules import (
     types_of,
 )
 from generator.sitefile.mistakes import other_words
-from generator.sitefile.mistakes.faults import Fault, Faults, typed_at
+from generator.sitefile.mistakes.faults import SchemaFault, SchemaFaults, typed_at
 from generator.sitefile.mistakes.indentation import bullets, marks
 from generator.sitefile.mistakes.single import finding_of
 from generator.sitefile.mistakes.slips import is_content, width
@@ -48,7 +48,7 @@ def _finding(rule: str, message: str, help_text: str, path: KeyPath, **more: Any
     return reading_error(rule, message, path, at_key=True, help=help_text, **more)
 
 
-def entry_without_dash(faults: Faults) -> Found:
+def entry_without_dash(faults: SchemaFaults) -> Found:
     """A list entry that has all keys of the next entry too: the dash between them is missing."""
     for entry in dict.fromkeys(f.path[:2] for f in faults.twice if len(f.path) == 3):
         own = [f for f in faults.twice if f.path[:2] == entry]
@@ -80,7 +80,7 @@ def _is_line_twice(lines: list[str], span: Span) -> bool:
     )
 
 
-def dash_without_space(faults: Faults) -> Found:
+def dash_without_space(faults: SchemaFaults) -> Found:
     """The only entry of a list, or one at the margin, whose dash became part of its first key."""
     for section in SECTIONS:
         own = faults.data.get(section)
@@ -106,7 +106,7 @@ def dash_without_space(faults: Faults) -> Found:
                 )
 
 
-def lost_head(faults: Faults) -> Found:
+def lost_head(faults: SchemaFaults) -> Found:
     """Keys of a block whose own key is missing above them, so that they are another one's."""
     if faults.document.parts:
         # The order of lines shows what was meant, and a site of two files has no such order.
@@ -128,7 +128,7 @@ def lost_head(faults: Faults) -> Found:
                     yield from _with_head(faults, mapping, own, around, head)
 
 
-def _by_mapping(faults: Faults) -> dict[KeyPath, list[str]]:
+def _by_mapping(faults: SchemaFaults) -> dict[KeyPath, list[str]]:
     """The keys of each mapping that may belong elsewhere."""
     found: dict[KeyPath, list[str]] = {}
     values = (f for f in faults.of("allowed", "check_with", "type") if f.path)
@@ -146,7 +146,7 @@ def _entry_keys(path: KeyPath) -> Mapping[str, Any]:
     return keys_of(rules)
 
 
-def _belongs(key: str, head: KeyPath, faults: Faults, value: Any = None) -> bool:
+def _belongs(key: str, head: KeyPath, faults: SchemaFaults, value: Any = None) -> bool:
     if key in _entry_keys(head):
         return True
     if isinstance(value, dict) and is_valid((*head, key), value):
@@ -156,7 +156,7 @@ def _belongs(key: str, head: KeyPath, faults: Faults, value: Any = None) -> bool
     return head[-1] == "env" and key.isupper()
 
 
-def _are_enough(keys: list[str], head: KeyPath, faults: Faults) -> bool:
+def _are_enough(keys: list[str], head: KeyPath, faults: SchemaFaults) -> bool:
     """Whether keys make a block: all that it requires, several, or the only one that is lost."""
     known = _entry_keys(head)
     needed = {key for key, rules in known.items() if rules.get("required")}
@@ -170,7 +170,7 @@ def _are_enough(keys: list[str], head: KeyPath, faults: Faults) -> bool:
 
 
 def _with_head(
-    faults: Faults, mapping: KeyPath, keys: list[str], around: KeyPath, head: str
+    faults: SchemaFaults, mapping: KeyPath, keys: list[str], around: KeyPath, head: str
 ) -> Found:
     lines, is_list = faults.lines, "list" in types_of(rules_at((*around, head)))
     entry = faults.document.locate(mapping) if is_list and mapping != around else None
@@ -217,7 +217,7 @@ def _with_head(
     yield finding, edits
 
 
-def outdented(faults: Faults) -> Found:
+def outdented(faults: SchemaFaults) -> Found:
     """Keys of an empty section, in the same column below it."""
     for fault in faults.of("nullable"):
         around, head = fault.path[:-1], str(fault.path[-1])
@@ -259,7 +259,7 @@ def _end(lines: list[str], first: int) -> int:
     return next((n for n in below if width(lines[n]) <= own + 2 * dash), len(lines))
 
 
-def twice_nested(faults: Faults) -> Found:
+def twice_nested(faults: SchemaFaults) -> Found:
     """A block that stands under a key of its own name."""
     paths = [fault.path for fault in faults.of("type", "check_with")]
     # An entry of a list may have the list's name in it once more.
@@ -275,7 +275,7 @@ def twice_nested(faults: Faults) -> Found:
             yield finding, (Replace(path[:-1], inner),)
 
 
-def nested(faults: Faults) -> Found:
+def nested(faults: SchemaFaults) -> Found:
     """A key that is indented under another one, or written into an entry of a list."""
     for path in faults.strays:
         for end in range(len(path) - 2, -1, -1):
@@ -296,7 +296,7 @@ def nested(faults: Faults) -> Found:
             break
 
 
-def _dedented(faults: Faults, path: KeyPath) -> tuple[Rewrite, ...]:
+def _dedented(faults: SchemaFaults, path: KeyPath) -> tuple[Rewrite, ...]:
     """A block moved to the margin, if nothing below it would change its place with it."""
     span = faults.document.locate(path, at_key=True)
     if span is None or span.file:
@@ -310,7 +310,7 @@ def _dedented(faults: Faults, path: KeyPath) -> tuple[Rewrite, ...]:
     return tuple(Rewrite(Span(n, 0, n, column), "") for n in inside)
 
 
-def moved(faults: Faults) -> Found:
+def moved(faults: SchemaFaults) -> Found:
     """A key that one mapping has needlessly, while another one that requires it has none."""
     for path in (*faults.strays, *_among_names(faults)):
         key = str(path[-1])
@@ -344,7 +344,7 @@ def moved(faults: Faults) -> Found:
                 )
 
 
-def _among_names(faults: Faults) -> Iterator[KeyPath]:
+def _among_names(faults: SchemaFaults) -> Iterator[KeyPath]:
     """Keys that another mapping lacks where any name is right: among flags, variables, switches."""
     wanted = {name for names in faults.missing.values() for name in names}
     wanted |= {key for fault in faults.of("nullable") for key in _entry_keys(fault.path)}
@@ -360,13 +360,13 @@ def _keys_below(place: KeyPath, data: Any) -> Iterator[KeyPath]:
         yield from ((*place, key), *_keys_below((*place, key), value))
 
 
-def _around(faults: Faults) -> list[KeyPath]:
+def _around(faults: SchemaFaults) -> list[KeyPath]:
     """The groups and the site itself, which may have an engine."""
     groups = faults.data.get(GROUPS)
     return [*((GROUPS, n) for n in range(len(groups) if isinstance(groups, list) else 0)), ()]
 
 
-def beside_groups(faults: Faults) -> Found:
+def beside_groups(faults: SchemaFaults) -> Found:
     """A model and engine at the margin, and groups that have none of their own."""
     groups, own = faults.data.get(GROUPS), [key for key in SERVED if key in faults.data]
     if not own or not isinstance(groups, list) or not all(isinstance(g, dict) for g in groups):
@@ -386,7 +386,7 @@ def beside_groups(faults: Faults) -> Found:
         yield _finding("SG109", message, text, (own[0],), proposals=proposals, unsafe=True), edits
 
 
-def _lacks(faults: Faults, section: str, key: str, is_twice: bool) -> bool:
+def _lacks(faults: SchemaFaults, section: str, key: str, is_twice: bool) -> bool:
     """Whether a section may take a key: an empty one, or any if the key is written twice."""
     own, rules = faults.data.get(section, ""), _entry_keys((section,)).get(key)
     if section not in faults.data or rules is None:
@@ -404,7 +404,7 @@ def _lacks(faults: Faults, section: str, key: str, is_twice: bool) -> bool:
     return is_needed or (is_twice and not rivals)
 
 
-def of_the_engine(faults: Faults) -> Found:
+def of_the_engine(faults: SchemaFaults) -> Found:
     """Flags of the engine, and variables, that are neither under 'args' nor under 'env'."""
     arounds = _around(faults)
     misnamed = {fault.path: fault for fault in faults.of("check_with") if fault.of_name}
@@ -443,7 +443,7 @@ def _is_variable(key: str, place: KeyPath) -> bool:
     return is_word and not all_nearest(key.lower(), keys_at(place))
 
 
-def _flag(key: str, around: KeyPath, faults: Faults, place: KeyPath = ()) -> str:
+def _flag(key: str, around: KeyPath, faults: SchemaFaults, place: KeyPath = ()) -> str:
     """The flag that a key is, unless it is another name of a key at the place."""
     engine = value_at(faults.data, (*around, "engine"))
     engine_name, version = value_at(engine, ("name",)), value_at(engine, ("version",))
@@ -461,7 +461,7 @@ def _flag(key: str, around: KeyPath, faults: Faults, place: KeyPath = ()) -> str
     return name if known and known[0].find(name) else ""
 
 
-def named_otherwise(faults: Faults) -> Found:
+def named_otherwise(faults: SchemaFaults) -> Found:
     """A missing key, and a key beside it that is unknown, or has a wrong value, and takes its."""
     for place, names in faults.missing.items():
         own = [f for f in faults.of("unknown", "type") if f.path[:-1] == place]
@@ -471,7 +471,7 @@ def named_otherwise(faults: Faults) -> Found:
                     yield _named(fault, name), (Rename(fault.path, name),)
 
 
-def _named(fault: Fault, name: str) -> Finding:
+def _named(fault: SchemaFault, name: str) -> Finding:
     rules, key = rules_at((*fault.path[:-1], name)), fault.path[-1]
     # Any text would do.
     is_open = isinstance(fault.value, str) and not {"check_with", "allowed"} & rules.keys()
@@ -484,7 +484,7 @@ def _named(fault: Fault, name: str) -> Finding:
     return _finding("SG101", message, f"did you mean '{name}'?", fault.path, proposals=proposals)
 
 
-def _may_be_named(fault: Fault, name: str) -> bool:
+def _may_be_named(fault: SchemaFault, name: str) -> bool:
     """Whether a key may be a missing one: it has its choice, or no meaning of its own."""
     key, place = str(fault.path[-1]), fault.path[:-1]
     if fault.kind != "unknown":
@@ -499,7 +499,7 @@ def _may_be_named(fault: Fault, name: str) -> bool:
     return not (is_near or is_other or other_words.meant(key, known) or section_of(key, place))
 
 
-def below_one_key(faults: Faults) -> Found:
+def below_one_key(faults: SchemaFaults) -> Found:
     """A whole site below a key of its own, as other programs have it, and their keys beside it."""
     others = [fault.path for fault in faults.of("unknown") if len(fault.path) == 1]
     for path in others:
@@ -521,7 +521,7 @@ def below_one_key(faults: Faults) -> Found:
         yield _finding("SG101", message, text, path), edits
 
 
-def name_as_key(faults: Faults) -> Found:
+def name_as_key(faults: SchemaFaults) -> Found:
     """An entry of a list that has its name as its first key: `- spark1:`."""
     for fault in (f for f in faults.of("unknown") if "name" in faults.missing.get(f.path[:-1], ())):
         place, name, value = fault.path[:-1], str(fault.path[-1]), fault.value
@@ -541,7 +541,7 @@ def name_as_key(faults: Faults) -> Found:
         yield finding, (Add((*place, "name"), name), *added, Remove(fault.path))
 
 
-def dotted(faults: Faults) -> Found:
+def dotted(faults: SchemaFaults) -> Found:
     """A key with those around it in one word: `engine.version`."""
     for path in (fault.path for fault in faults.of("unknown") if "." in str(fault.path[-1])):
         *around, key = str(path[-1]).split(".")
@@ -555,7 +555,7 @@ def dotted(faults: Faults) -> Found:
         yield _finding("SG101", message, text, path, proposals=(edits,)), edits
 
 
-def of_another_list(faults: Faults) -> Found:
+def of_another_list(faults: SchemaFaults) -> Found:
     """An entry of a list that is one of another list."""
     entries = dict.fromkeys(f.path[:2] for f in faults.of("unknown") if len(f.path) > 2)
     for path in entries:
@@ -572,7 +572,7 @@ def of_another_list(faults: Faults) -> Found:
                 yield replace(finding, proposals=(edits,), unsafe=True), edits
 
 
-def behind_a_mark(faults: Faults) -> Found:
+def behind_a_mark(faults: SchemaFaults) -> Found:
     """A line with what a diff, a terminal or another list writes before it."""
     for path in (fault.path for fault in faults.of("unknown")):
         span = faults.document.locate(path, at_key=True)
@@ -582,7 +582,7 @@ def behind_a_mark(faults: Faults) -> Found:
                 yield replace(finding, proposals=(slip.edits,), unsafe=slip.unsafe), slip.edits
 
 
-def of_another_program(faults: Faults) -> Found:
+def of_another_program(faults: SchemaFaults) -> Found:
     """Keys below one another at the margin that no site has: another program's file."""
     unknown = {fault.path[-1]: fault for fault in faults.of("unknown") if len(fault.path) == 1}
     run: list[KeyPath] = []
@@ -601,7 +601,7 @@ def of_another_program(faults: Faults) -> Found:
         run = []
 
 
-def one_by_one(faults: Faults) -> Found:
+def one_by_one(faults: SchemaFaults) -> Found:
     """The entries of a missing list, each under a name of its own: `from` and `to`."""
     for place, names in faults.missing.items():
         own = [f for f in faults.of("unknown") if f.path[:-1] == place]

@@ -43,7 +43,7 @@ from generator.sitefile.key_rules import (
     types_of,
 )
 from generator.sitefile.mistakes import other_words
-from generator.sitefile.mistakes.faults import Fault, Faults
+from generator.sitefile.mistakes.faults import SchemaFault, SchemaFaults
 from generator.sitefile.mistakes.meanings import (
     in_plain_characters,
     json_text,
@@ -63,7 +63,7 @@ from generator.sitefile.typed_values import as_typed
 from generator.sitefile.validation import is_valid, takes
 
 
-def finding_of(fault: Fault, faults: Faults) -> Finding:
+def finding_of(fault: SchemaFault, faults: SchemaFaults) -> Finding:
     """The finding of a fault of the schema."""
     data, path = faults.typed, fault.path
     if fault.kind == "unknown":
@@ -96,7 +96,7 @@ def _may_be_of_a_service(key: str, value: Any, data: Any) -> bool:
     return any(takes(("services", name, key), value) for name in lacking)
 
 
-def guesses(fault: Fault, finding: Finding, faults: Faults) -> Iterator[Proposal]:
+def guesses(fault: SchemaFault, finding: Finding, faults: SchemaFaults) -> Iterator[Proposal]:
     """The edits that may undo a fault: those of its finding, and keys with nearly its name."""
     yield from finding.proposals
     if fault.kind == "unknown" and not finding.proposals:
@@ -107,7 +107,7 @@ def guesses(fault: Fault, finding: Finding, faults: Faults) -> Iterator[Proposal
         yield from renamings(fault.path, filter(None, near))
 
 
-def _unknown_key(fault: Fault, path: KeyPath, siblings: Collection[str]) -> Finding:
+def _unknown_key(fault: SchemaFault, path: KeyPath, siblings: Collection[str]) -> Finding:
     every = keys_at(path[:-1])
     key = str(path[-1])
     # A key that is already present can't be meant, unless nothing else is close.
@@ -232,7 +232,7 @@ def _choices(path: KeyPath) -> list[str]:
     return [str(word) for one in rules.get("allowed", ()) for word in (one, *also.get(one, ()))]
 
 
-def _move(path: KeyPath, home: str, fault: Fault) -> tuple[Proposal, ...]:
+def _move(path: KeyPath, home: str, fault: SchemaFault) -> tuple[Proposal, ...]:
     """The proposal to move a key with its value to its section."""
     place = (*group_around(path, home), home, str(path[-1]))
     rules = rules_at(place)
@@ -319,7 +319,7 @@ def _of_the_engine(key: str, engine: Mapping[str, Any]) -> str:
     return f"write '{key}: {getattr(start, key)}'"
 
 
-def _wrong_kind(fault: Fault, path: KeyPath) -> Finding:
+def _wrong_kind(fault: SchemaFault, path: KeyPath) -> Finding:
     types = types_of({"type": fault.constraint})
     wanted = listed(KINDS[kind] for kind in types)
     message = f"{quoted(path, fault.value)} must be {wanted}"
@@ -345,7 +345,7 @@ def _wrong_kind(fault: Fault, path: KeyPath) -> Finding:
     return reading_error("SG103", message, path, help=help_text, proposals=proposals, unsafe=unsafe)
 
 
-def _empty(fault: Fault, path: KeyPath) -> Finding:
+def _empty(fault: SchemaFault, path: KeyPath) -> Finding:
     subject = place_name(path)
     help_text = example_of(path)
     if not help_text and "boolean" in types_of(rules_at(path)):
@@ -364,7 +364,7 @@ def _empty(fault: Fault, path: KeyPath) -> Finding:
     )
 
 
-def _not_allowed(fault: Fault, path: KeyPath) -> Finding:
+def _not_allowed(fault: SchemaFault, path: KeyPath) -> Finding:
     allowed = [scalar(choice) for choice in fault.constraint]
     choices = f"one of: {', '.join(allowed)}" if len(allowed) > 1 else f"write {allowed[0]}"
     word, rules = str(fault.value), rules_at(path)
@@ -387,7 +387,7 @@ def _not_allowed(fault: Fault, path: KeyPath) -> Finding:
     )
 
 
-def _out_of_range(fault: Fault, path: KeyPath) -> Finding:
+def _out_of_range(fault: SchemaFault, path: KeyPath) -> Finding:
     rules = rules_at(path)
     unit = rules.get("meta", {}).get("unit", "")
     bounds = f"{rules['min']} to {rules['max']}"
@@ -399,7 +399,7 @@ def _out_of_range(fault: Fault, path: KeyPath) -> Finding:
     return reading_error("SG105", message, path, help=help_text, proposals=proposals)
 
 
-def _wrong_length(fault: Fault, path: KeyPath) -> Finding:
+def _wrong_length(fault: SchemaFault, path: KeyPath) -> Finding:
     rules, count = rules_at(path), len(fault.value)
     low, high = rules.get("minlength"), rules.get("maxlength")
     bounds = f"{low}" if low == high else f"{low} to {high}" if low else f"at most {high}"
@@ -409,7 +409,7 @@ def _wrong_length(fault: Fault, path: KeyPath) -> Finding:
     return reading_error("SG107", message, path, help=example_of(path))
 
 
-def _excluded(fault: Fault, siblings: Any) -> Finding:
+def _excluded(fault: SchemaFault, siblings: Any) -> Finding:
     others = types_of({"type": fault.constraint})
     path, other = fault.path, next((key for key in others if key in siblings), others[0])
     return reading_error(
@@ -423,7 +423,7 @@ def _excluded(fault: Fault, siblings: Any) -> Finding:
     )
 
 
-def _form_fault(fault: Fault, path: KeyPath) -> Finding:
+def _form_fault(fault: SchemaFault, path: KeyPath) -> Finding:
     is_key, unsafe = fault.of_name, False
     if is_key:
         meant = meant_key(path)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from generator.diagnostics import Finding, Proposal
 from generator.records import record
 from generator.sitefile.mistakes import indentation, places, punctuation, values
-from generator.sitefile.mistakes.faults import Faults
+from generator.sitefile.mistakes.faults import SchemaFaults
 from generator.sitefile.mistakes.slips import Slip, close, near
 
 
@@ -22,7 +22,7 @@ class Mistake:
 
     name: str
     proposes: str
-    find: Callable[[Faults], Iterator[tuple[Finding, Proposal]]]
+    find: Callable[[SchemaFaults], Iterator[tuple[Finding, Proposal]]]
 
 
 @record

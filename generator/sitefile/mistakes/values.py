@@ -24,7 +24,7 @@ from generator.diagnostics import (
 )
 from generator.records import record, replace
 from generator.sitefile.key_rules import keys_at, rules_at
-from generator.sitefile.mistakes.faults import Fault, Faults
+from generator.sitefile.mistakes.faults import SchemaFault, SchemaFaults
 from generator.sitefile.mistakes.single import finding_of
 from generator.sitefile.mistakes.slips import is_content, width
 from generator.sitefile.source import Document, Plain, value_at
@@ -53,7 +53,7 @@ class _Slip:
     is_guess: bool = False
 
 
-def behind_a_sign(faults: Faults) -> Found:
+def behind_a_sign(faults: SchemaFaults) -> Found:
     """An empty key beside a comment: the comment is its value, or must be kept with the key."""
     for fault in faults.of("nullable"):
         span = faults.document.locate(fault.path, at_key=True)
@@ -78,7 +78,7 @@ def behind_a_sign(faults: Faults) -> Found:
         yield finding, edit
 
 
-def entry_without_dash(faults: Faults) -> Found:
+def entry_without_dash(faults: SchemaFaults) -> Found:
     """A mapping in place of a list: its only entry has lost its dash."""
     for fault in faults.of("type"):
         path, value = fault.path, value_at(faults.data, fault.path)
@@ -119,12 +119,12 @@ def _line(document: Document, span: Span) -> str:
 _OF_VALUES = ("type", "allowed", "min", "max", "check_with", "minlength", "maxlength")
 
 
-def _of_values(faults: Faults) -> list[Fault]:
+def _of_values(faults: SchemaFaults) -> list[SchemaFault]:
     """The faults of values, not of names."""
     return [fault for fault in faults.of(*_OF_VALUES) if fault.path and not fault.of_name]
 
 
-def with_slip(faults: Faults) -> Found:
+def with_slip(faults: SchemaFaults) -> Found:
     """A value that would be right without one wrong sign in it."""
     for fault in _of_values(faults):
         value, finding = value_at(faults.data, fault.path), finding_of(fault, faults)
@@ -179,7 +179,7 @@ def _slips(value: str) -> Iterator[_Slip]:
         yield _Slip(near[0], f"write {near[0]}", 0, len(value), near[0])
 
 
-def cut_by_comma(faults: Faults) -> Found:
+def cut_by_comma(faults: SchemaFaults) -> Found:
     """In braces a comma ends a value: `0,33.0` is 0, and a key 33.0 without a value."""
     data, document = faults.data, faults.document
     for path in (fault.path for fault in faults.of("unknown")):
@@ -222,7 +222,7 @@ def cut_by_comma(faults: Faults) -> Found:
             yield finding, (Remove(path), Replace(first, Plain(meant)))
 
 
-def list_in_a_list(faults: Faults) -> Found:
+def list_in_a_list(faults: SchemaFaults) -> Found:
     """A list with brackets around it once too often."""
     for fault in faults.of("minlength", "maxlength", "type"):
         value = value_at(faults.data, fault.path)
@@ -235,7 +235,7 @@ def list_in_a_list(faults: Faults) -> Found:
             yield finding, (Replace(fault.path, value[0]),)
 
 
-def run_together(faults: Faults) -> Found:
+def run_together(faults: SchemaFaults) -> Found:
     """A list in which one entry is really two: the comma or the second one's dash is missing."""
     for fault in faults.of("check_with", "minlength", "maxlength"):
         path = fault.path[:-1] if fault.kind == "check_with" else fault.path
@@ -301,7 +301,7 @@ def _dash(document: Document, path: KeyPath, word: str) -> Finding | None:
     )
 
 
-def swapped(faults: Faults) -> Found:
+def swapped(faults: SchemaFaults) -> Found:
     """Two values of one section or entry, each of which would be valid in place of the other."""
     wrong: dict[KeyPath, dict[KeyPath, Any]] = {}
     by_path = {fault.path: fault for fault in _of_values(faults)}
@@ -327,7 +327,7 @@ def swapped(faults: Faults) -> Found:
                 yield finding, (Replace(one, second), Replace(other, first))
 
 
-def reversed_pair(faults: Faults) -> Found:
+def reversed_pair(faults: SchemaFaults) -> Found:
     """A key and its value in each other's place: `direct: kind`."""
     for fault in faults.of("unknown"):
         around, word = fault.path[:-1], str(fault.path[-1])
