@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import TYPE_CHECKING, Any
 
 from generator.activation import DROP_IN, NOTHING, RESTART, Activation
+from generator.bundle import plan
 from generator.bundle.access import fetched, forwards, images, logins
 from generator.bundle.diagram.layout import layout
 from generator.bundle.diagram.memory import picture
@@ -11,26 +12,6 @@ from generator.bundle.diagram.shapes import DARK, LIGHT
 from generator.bundle.manifest import checksums, manifest
 from generator.bundle.page import page
 from generator.bundle.payload import copied, original
-from generator.bundle.plan import (
-    BUILD_IMAGE,
-    CABLING,
-    CHECKSUMS,
-    DOCKERFILE,
-    IMAGE_FACTS,
-    JOB_FACTS,
-    MANIFEST,
-    MEMORY,
-    OOM_SCORE,
-    PAGE,
-    README,
-    REFERENCE,
-    START_JOB,
-    group_pages,
-    memory_picture,
-    node_entries,
-    operator_entries,
-    switch_template,
-)
 from generator.bundle.runbook import runbook
 from generator.bundle.templates import printed
 from generator.bundle.tree import File, Tree, decoded, tree
@@ -43,7 +24,7 @@ if TYPE_CHECKING:
     from generator.site.job import Job
 
 # The files that build an image.
-_IMAGE = (DOCKERFILE, IMAGE_FACTS)
+_IMAGE = (plan.DOCKERFILE, plan.IMAGE_FACTS)
 
 
 def render(
@@ -55,45 +36,43 @@ def render(
     those that the site was read from, by their names in each node's folder.
     """
     files = [*_node_folders(site, nodes or site.nodes)]
-    files += [File(path, printed(path, **v), 0o644, NOTHING) for path, v in _pages(site, files)]
+    files += [File(path, printed(path, **v)) for path, v in _pages(site, files)]
     files += [
-        File(path, printed(template, **values | {"address": site.address}), 0o644, NOTHING)
+        File(path, printed(template, **values | {"address": site.address}))
         for part in site.groups
-        for values in [_values(part, README)]
-        for path, template in group_pages(part).items()
+        for values in [_values(part, plan.README)]
+        for path, template in plan.group_pages(part).items()
     ]
     files += [
-        File(memory_picture(part), printed(MEMORY, **_values(part, MEMORY)), 0o644, NOTHING)
+        File(plan.memory_picture(part), printed(plan.MEMORY, **_values(part, plan.MEMORY)))
         for part in site.parts
         if part.memory and part.memory.nodes
     ]
-    for entry in operator_entries(site):
-        files.append(File(entry.path, _operator_text(entry, site), entry.mode, NOTHING))
+    for entry in plan.operator_entries(site):
+        files.append(File(entry.path, _operator_text(entry, site), entry.mode))
     files += [
-        File(setup.path, printed(switch_template(setup), site=site, switch=setup), 0o644, NOTHING)
+        File(setup.path, printed(plan.switch_template(setup), site=site, switch=setup))
         for setup in site.switch_setups
     ]
     files += (file for part in site.parts for file in _image(site, part))
     files += (file for job in site.jobs for file in _job(job))
     if site.has_fabric:
-        files.append(File(CABLING, cabling(site), 0o644, NOTHING))
+        files.append(File(plan.CABLING, cabling(site)))
     bundle = tree(files)
     text = manifest(site, source_sha256, bundle)
     recorded = [
-        File(f"{node.name}/{name}", text, 0o644, NOTHING)
-        for node in site.nodes
-        for name, text in texts.items()
+        File(f"{node.name}/{name}", text) for node in site.nodes for name, text in texts.items()
     ]
-    return tree([*files, *recorded, File(MANIFEST, text, 0o644, NOTHING)])
+    return tree([*files, *recorded, File(plan.MANIFEST, text)])
 
 
 def _pages(site: Site, nodes: Sequence[File]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The templates of the runbook and of the page, with their values; `nodes` are their files."""
     texts = {file.path: file.text for file in nodes} if site.parts else {}
     failures = rows(analysis(site, texts).failures()) if site.parts else ()
-    values = {**_values(site, README), "failures": failures}
-    yield from ((path, values) for path in (README, REFERENCE))
-    yield PAGE, {"site": site, **page(site, printed(README, **values), failures, nodes)}
+    values = {**_values(site, plan.README), "failures": failures}
+    yield from ((path, values) for path in (plan.README, plan.REFERENCE))
+    yield plan.PAGE, {"site": site, **page(site, printed(plan.README, **values), failures, nodes)}
 
 
 def _image(site: Site, part: Part) -> Iterator[File]:
@@ -102,43 +81,43 @@ def _image(site: Site, part: Part) -> Iterator[File]:
         folder = part.image_folder
         for template in _IMAGE:
             path = f"{folder}/{template.rpartition('/')[2]}"
-            yield File(path, printed(template, **_part_image(site, part)), 0o644, NOTHING)
-        yield File(f"{folder}/build.sh", copied(BUILD_IMAGE), 0o755, NOTHING)
+            yield File(path, printed(template, **_part_image(site, part)))
+        yield File(f"{folder}/build.sh", copied(plan.BUILD_IMAGE), 0o755)
         for file in build.files:
             mode = 0o755 if file.is_executable else 0o644
-            yield File(f"{folder}/context/{file.path}", decoded(file.data), mode, NOTHING)
+            yield File(f"{folder}/context/{file.path}", decoded(file.data), mode)
 
 
 def _job(job: "Job") -> Iterator[File]:
     """What starts a job from the operator's machine."""
-    yield File(f"{job.folder}/job.env", printed(JOB_FACTS, site=job), 0o644, NOTHING)
-    yield File(f"{job.folder}/start.sh", copied(START_JOB), 0o755, NOTHING)
+    yield File(f"{job.folder}/job.env", printed(plan.JOB_FACTS, site=job))
+    yield File(f"{job.folder}/start.sh", copied(plan.START_JOB), 0o755)
 
 
 def cabling(site: Site) -> str:
     """Render the picture of the cabling as SVG."""
-    return printed(CABLING, **_values(site, CABLING))
+    return printed(plan.CABLING, **_values(site, plan.CABLING))
 
 
 def recipe(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     """The template of a file and its values; None if the file has no template."""
     printed_paths = {
-        entry.path for entry in operator_entries(site) if not (entry.made or entry.payload)
+        entry.path for entry in plan.operator_entries(site) if not (entry.made or entry.payload)
     }
     if page := _of_image(site, path) or _of_group(site, path):
         return page
-    if path in (README, REFERENCE, PAGE):
+    if path in (plan.README, plan.REFERENCE, plan.PAGE):
         return path, dict(_pages(site, [*_node_folders(site, site.nodes)]))[path]
-    if path in (CABLING, MEMORY, *printed_paths):
+    if path in (plan.CABLING, plan.MEMORY, *printed_paths):
         return path, _values(site, path)
     setup = next((setup for setup in site.switch_setups if setup.path == path), None)
     if setup:
-        return switch_template(setup), {"site": site, "switch": setup}
+        return plan.switch_template(setup), {"site": site, "switch": setup}
     name, _, rest = path.partition("/")
     node = next((node for node in site.nodes if node.name == name), None)
     if node is None:
         return None
-    for entry in node_entries(site):
+    for entry in plan.node_entries(site):
         for part, member in entry.instances(site, node):
             if part.place(entry.path) == rest:
                 return None if entry.payload else (f"node/{entry.path}", entry.given(part, member))
@@ -165,37 +144,37 @@ def _of_group(site: Site, path: str) -> tuple[str, dict[str, Any]] | None:
     """The same for a file about one group, or one job."""
     for job in site.jobs:
         if path == f"{job.folder}/job.env":
-            return JOB_FACTS, {"site": job}
+            return plan.JOB_FACTS, {"site": job}
     for part in site.groups:
-        if template := group_pages(part).get(path):
-            return template, _values(part, README) | {"address": site.address}
-        if path == memory_picture(part):
-            return MEMORY, _values(part, MEMORY)
+        if template := plan.group_pages(part).get(path):
+            return template, _values(part, plan.README) | {"address": site.address}
+        if path == plan.memory_picture(part):
+            return plan.MEMORY, _values(part, plan.MEMORY)
     return None
 
 
 def _values(site: Site, path: str) -> dict[str, Any]:
     """The values of the template of a file that belongs to no node."""
-    if path == CABLING:
+    if path == plan.CABLING:
         colors = {"light": LIGHT, "dark": DARK}
         return {"site": site, "drawing": layout(site), **colors, "linked": False}
-    if path == MEMORY and site.serving and site.serving.memory:
+    if path == plan.MEMORY and site.serving and site.serving.memory:
         drawing = picture(site.serving.title, site.serving.memory)
         return {"site": site, "drawing": drawing, "light": LIGHT, "dark": DARK}
     own = {value.__name__: value(site) for value in _ACCESS.get(path, ())}
-    return {"site": site, **own, **(runbook(site) if path == README else {})}
+    return {"site": site, **own, **(runbook(site) if path == plan.README else {})}
 
 
 # How to reach a site, as these templates print it.
 _ACCESS: Mapping[str, tuple[Callable[[Site], Any], ...]] = {
-    README: (logins, forwards),
+    plan.README: (logins, forwards),
     "operator/site.env": (images, fetched, forwards),
     "operator/ssh_config": (logins,),
 }
 
 
 def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
-    entries = node_entries(site)
+    entries = plan.node_entries(site)
     known: dict[Hashable, str] = {}
     for node in nodes:
         members = [member for _, member in site.parts_of(node.name)]
@@ -218,7 +197,7 @@ def _node_folders(site: Site, nodes: Iterable[Node]) -> Iterator[File]:
             for path, (template, values) in _drop_ins(site, node)
         )
         yield from own
-        yield File(f"{node.name}/{CHECKSUMS}", checksums(own), 0o644, NOTHING)
+        yield File(f"{node.name}/{plan.CHECKSUMS}", checksums(own))
 
 
 def _drop_ins(site: Site, node: Node) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
@@ -226,7 +205,7 @@ def _drop_ins(site: Site, node: Node) -> Iterator[tuple[str, tuple[str, dict[str
     for each in node.other:
         if each.oom_score is not None:
             path = f"etc/systemd/system/{each.name}.service.d/sparkgen.conf"
-            yield path, (OOM_SCORE, {"site": site, "program": each})
+            yield path, (plan.OOM_SCORE, {"site": site, "program": each})
 
 
 def _carried(node: Node, file: CarriedFile, activation: Activation) -> File:

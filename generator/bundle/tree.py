@@ -5,7 +5,7 @@ from functools import lru_cache
 from hashlib import sha256
 from operator import attrgetter
 
-from generator.activation import Activation
+from generator.activation import NOTHING, Activation
 from generator.records import record
 
 
@@ -18,8 +18,8 @@ class File:
 
     path: str
     text: str
-    mode: int
-    activation: Activation
+    mode: int = 0o644
+    activation: Activation = NOTHING
 
     @property
     def data(self) -> bytes:

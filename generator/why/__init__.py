@@ -3,17 +3,9 @@
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from generator.bundle import plan
 from generator.bundle.payload import FOLDER as PAYLOAD
 from generator.bundle.payload import original
-from generator.bundle.plan import (
-    CARRIED,
-    CHECKSUMS,
-    MANIFEST,
-    is_context,
-    is_recorded,
-    operator_entries,
-    payload,
-)
 from generator.bundle.render import recipe
 from generator.bundle.tree import Tree
 from generator.diagnostics import KeyPath
@@ -61,7 +53,7 @@ class Because:
 def why(site: Site, document: Document, bundle: Tree, path: str) -> list[Because]:
     """Each line of a file in the bundle, with its origin."""
     lines = bundle[path].text.removesuffix("\n").split("\n")
-    if original(path) in payload():
+    if original(path) in plan.payload():
         place = f"{TEMPLATES}/{PAYLOAD}/{original(path)}"
         return [Because(i, text, (f"{place}:{i}",), ()) for i, text in enumerate(lines, 1)]
     found = recipe(site, path)
@@ -95,16 +87,19 @@ def _sources(
 def _made_by_code(site: Site, path: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
     """The origin of files that no template renders."""
     name = PurePosixPath(path).name
-    if CARRIED in path or is_context(path):
+    if plan.CARRIED in path or plan.is_context(path):
         how = "carried byte by byte from beside the site file"
         return ("generator/derive/files.py",), (Value(name, how, ()),)
-    made = {entry.path: entry.made for entry in operator_entries(site)}.get(path)
+    made = {entry.path: entry.made for entry in plan.operator_entries(site)}.get(path)
     if made:
         how = (made.__doc__ or "").partition(";")[0]
         return (f"{made.__module__.replace('.', '/')}.py",), (Value(name, how, ()),)
-    if is_recorded(path):
+    if plan.is_recorded(path):
         return ("generator/pipeline.py",), (
             Value(name, "the text that the site was read from", ()),
         )
-    what = {CHECKSUMS: "the checksums of the node's files", MANIFEST: "what the bundle holds"}
+    what = {
+        plan.CHECKSUMS: "the checksums of the node's files",
+        plan.MANIFEST: "what the bundle holds",
+    }
     return ("generator/bundle/manifest.py",), (Value(name, what[name], ()),)
