@@ -24,7 +24,8 @@ from valid_sites import valid_file
 from waiting import PATIENCE
 
 from generator.bundle.output import compare
-from generator.bundle.render import node_entries, render
+from generator.bundle.plan import node_entries
+from generator.bundle.render import render
 from generator.bundle.writing import write
 from generator.fabric.addressing import Cable, Port
 from generator.pipeline import ValidReading
