@@ -120,9 +120,9 @@ def test_the_program_reads_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None
     rules = deepcopy(sections.site_schema())
     rules["engine"]["schema"]["memory_utilization"]["meta"]["default"] = 0.7
     monkeypatch.setattr(defaults, "site_schema", lambda: rules)
-    defaults.default.cache_clear()
+    defaults.defaults.cache_clear()
     site = _site("engine.memory_utilization")
     _write(site, ["engine", "memory_utilization"], None)
     assert _read(site).engine.memory_utilization == 0.7
     monkeypatch.undo()
-    defaults.default.cache_clear()
+    defaults.defaults.cache_clear()

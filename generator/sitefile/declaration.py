@@ -17,7 +17,7 @@ from generator.records import record, replace
 from generator.settings.environment import Environment, OfNode, Written
 from generator.settings.flags import EngineSettings
 from generator.sitefile.automatic import Automatic
-from generator.sitefile.defaults import default
+from generator.sitefile.defaults import default, defaults
 from generator.sitefile.sections import ALTERNATIVES, GROUPS
 
 Plane = Literal["management", "fabric"]
@@ -338,10 +338,10 @@ class DeclaredFile:
 
     index: int
     source: str | None
-    path: str | None
-    target: str | None
-    nodes: tuple[str, ...]
-    sha256: str | None
+    path: str | None = None
+    target: str | None = None
+    nodes: tuple[str, ...] = ()
+    sha256: str | None = None
     writable: bool = False
 
     @property
@@ -380,7 +380,7 @@ class DeclaredEngine:
     memory_utilization: float
     settings: EngineSettings
     environment: Environment
-    secrets: tuple[str, ...]
+    secrets: tuple[str, ...] = ()
     own: OwnBuild = OwnBuild()
     files: tuple[DeclaredFile, ...] = ()
     container: DeclaredContainer = DeclaredContainer()
@@ -410,7 +410,7 @@ class DeclaredEngine:
         """Its files, including the script that prepares its container."""
         if not self.prepare:
             return self.files
-        return (*self.files, DeclaredFile(len(self.files), self.prepare, None, None, (), None))
+        return (*self.files, DeclaredFile(len(self.files), self.prepare))
 
 
 @record
@@ -473,14 +473,14 @@ class DeclaredJob:
     index: int
     name: str
     launcher: str
-    nodes: tuple[str, ...]
     command: tuple[str, ...]
-    image: str
-    venv: str
-    directory: str
-    env: Mapping[str, str]
-    files: tuple[DeclaredFile, ...]
     stops: tuple[str, ...] | None
+    nodes: tuple[str, ...] = ()
+    image: str = ""
+    venv: str = ""
+    directory: str = ""
+    env: Mapping[str, str] = {}
+    files: tuple[DeclaredFile, ...] = ()
 
     @property
     def path(self) -> KeyPath:
@@ -676,6 +676,18 @@ def _access(item: Mapping[str, Any]) -> Access:
     )
 
 
+def _made(kind: Callable[..., _Made], item: Mapping[str, Any], /, **own: Any) -> _Made:
+    """A record of what is written under the names of its fields, and of its own values.
+
+    A key that is not written has the field's default, and None if it has none.
+    """
+    fields: Any = kind
+    absent = dict.fromkeys(fields.__match_args__) | fields._defaults
+    written = {key: value for key, value in item.items() if key in absent}
+    lists = {key: tuple(value) for key, value in written.items() if isinstance(value, list)}
+    return kind(**{**absent, **written, **lists, **own})
+
+
 def _each(
     make: Callable[[int, Mapping[str, Any]], _Made], items: Iterable[Mapping[str, Any]]
 ) -> tuple[_Made, ...]:
@@ -699,19 +711,17 @@ def _node(index: int, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> De
             merged.get("gateway"),
         )
     memory = item.get("memory_gb", default("nodes.memory_gb"))
-    return DeclaredNode(
+    return _made(
+        DeclaredNode,
+        item,
         index=index,
-        name=item["name"],
         management=management,
         host=item.get("host", FIRST_HOST + index),
         memory_gb=memory,
         visible_gib=item.get("visible_gib", VISIBLE_GIB[memory]),
-        user=item["user"],
-        os=item.get("os"),
         halves=_halves(item.get("halves")),
         measured="visible_gib" in item,
         env=Written(item.get("env", {})),
-        model_path=item.get("model_path"),
         other=tuple(OtherProgram(**each) for each in item.get("other", ())),
     )
 
@@ -730,25 +740,23 @@ def _cable(index: int, item: Mapping[str, Any]) -> DeclaredCable:
         tuple(IPv4Interface(text) for text in half) for half in item.get("addresses", ())
     )
     subnets = tuple(IPv4Network(text) for text in item.get("subnets", ()))
-    return DeclaredCable(
+    return _made(
+        DeclaredCable,
+        item,
         index=index,
         endpoints=(first, second),
         subnets=tuple(half[0].network for half in addresses) or subnets,
         addresses=addresses,
-        kind=item.get("kind"),
-        length_m=item.get("length_m"),
-        label=item.get("label"),
         halves=_halves(item.get("halves")),
     )
 
 
 def _topology(item: Mapping[str, Any]) -> Topology:
-    return Topology(
+    return _made(
+        Topology,
+        item,
         kind=item.get("kind", ""),
         subnet_pool=IPv4Network(item.get("subnet_pool", default("topology.subnet_pool"))),
-        mtu=item.get("mtu"),
-        control_plane=item.get("control_plane"),
-        renderer=item.get("renderer"),
         halves=_halves(item.get("halves")) or HALVES,
         rdma_halves=_halves(item.get("rdma_halves")) or HALVES,
         uplinks=tuple(
@@ -818,95 +826,62 @@ def _model(item: Mapping[str, Any]) -> DeclaredModel:
         own |= {"method": canonical(drafts["method"]), "config": drafts.get("config", {})}
         values["speculative"] = Speculative(**own)
     if offload := values["kv_offload"]:
-        values["kv_offload"] = KvOffload(
-            offload["path"],
-            offload["gib"],
-            offload.get("buffer_gib", default("model.kv_offload.buffer_gib")),
-            offload.get("connector", default("model.kv_offload.connector")),
-        )
+        values["kv_offload"] = KvOffload(**{**defaults("model.kv_offload"), **offload})
     return DeclaredModel(**values)
 
 
 def _engine(item: Mapping[str, Any]) -> DeclaredEngine:
     nccl, image = item.get("nccl"), item.get("image", "")
     patched = isinstance(nccl, dict) and nccl.get("patched", default("engine.nccl.patched"))
-    return DeclaredEngine(
-        name=item["name"],
-        version=item["version"],
+    return _made(
+        DeclaredEngine,
+        item,
         image=image["name"] if isinstance(image, dict) else image,
-        venv=item.get("venv"),
         nccl=nccl["version"] if isinstance(nccl, dict) else nccl,
         nccl_patched=patched,
-        launcher=item.get("launcher"),
-        port=item.get("port"),
         ports=item.get("ports", {}),
-        bind=item.get("bind"),
         parallel=_parallel(item.get("parallel", {})),
         memory_utilization=item.get("memory_utilization", default("engine.memory_utilization")),
         settings=EngineSettings(item["name"], item["version"], item.get("args", {})),
         environment=Environment(Written(item.get("env", {}))),
-        secrets=tuple(item.get("secrets", ())),
-        own=OwnBuild(*(tuple(item.get("own", {}).get(key, ())) for key in OwnBuild.__match_args__)),
+        own=_made(OwnBuild, item.get("own", {})),
         files=_each(_file, item.get("files", ())),
         container=_container(item.get("container", {})),
         derived=_derived(image) if isinstance(image, dict) else None,
-        prepare=item.get("prepare"),
     )
 
 
 def _derived(item: Mapping[str, Any]) -> DerivedImage:
-    return DerivedImage(
-        item["from"],
-        tuple((file["source"], file["target"]) for file in item.get("files", ())),
-        tuple(item.get("mods", ())),
-        tuple(item.get("run", ())),
-        tuple(item.get("adds", ())),
-    )
+    copies = tuple((file["source"], file["target"]) for file in item.get("files", ()))
+    return _made(DerivedImage, item, base=item["from"], copies=copies)
 
 
 def _container(item: Mapping[str, Any]) -> DeclaredContainer:
     memory, shm = (
         int(item[key].removesuffix("g")) if key in item else None for key in ("memory", "shm")
     )
-    devices, hardened = tuple(item.get("devices", ())), item.get("hardened", False)
-    cpus = item.get("cpus")
-    return DeclaredContainer(memory, cpus, shm, item.get("ulimits", {}), devices, hardened)
+    return _made(DeclaredContainer, item, memory_gib=memory, shm_gib=shm)
 
 
 def _job(index: int, item: Mapping[str, Any]) -> DeclaredJob:
     command, stops = item["command"], item.get("stops", default("jobs.stops"))
-    return DeclaredJob(
+    return _made(
+        DeclaredJob,
+        item,
         index=index,
-        name=item["name"],
-        launcher=item["launcher"],
-        nodes=tuple(item.get("nodes", ())),
         command=tuple(split(command) if isinstance(command, str) else command),
-        image=item.get("image", ""),
-        venv=item.get("venv", ""),
-        directory=item.get("directory", ""),
-        env=item.get("env", {}),
         files=_each(_file, item.get("files", ())),
         stops=None if stops is True else tuple(stops or ()),
     )
 
 
 def _file(index: int, item: Mapping[str, Any]) -> DeclaredFile:
-    return DeclaredFile(
-        index,
-        item.get("source"),
-        item.get("path"),
-        item.get("target"),
-        tuple(item.get("nodes", ())),
-        item.get("sha256"),
-        item.get("writable", default("engine.files.writable")),
-    )
+    return _made(DeclaredFile, {**defaults("engine.files"), **item}, index=index)
 
 
-def _parallel(sizes: Mapping[str, Any]) -> Parallel:
-    tensor, pipeline, data, expert = (
-        sizes.get(key, default(f"engine.parallel.{key}"))
-        for key in ("tensor", "pipeline", "data", "expert")
-    )
-    over = None if isinstance(expert, bool) else expert
+def _parallel(written: Mapping[str, Any]) -> Parallel:
+    sizes = {**defaults("engine.parallel"), **written}
+    over = None if isinstance(sizes["expert"], bool) else sizes["expert"]
     # Experts on one rank are not spread at all.
-    return Parallel(tensor, pipeline, data, expert is True or (over or 1) > 1, over)
+    expert = sizes["expert"] is True or (over or 1) > 1
+    return _made(Parallel, sizes, expert=expert, experts_over=over)

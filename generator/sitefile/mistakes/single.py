@@ -42,21 +42,8 @@ from generator.sitefile.key_rules import (
     smallest_value,
     types_of,
 )
-from generator.sitefile.mistakes import other_words
+from generator.sitefile.mistakes import meanings, other_words
 from generator.sitefile.mistakes.faults import SchemaFault, SchemaFaults
-from generator.sitefile.mistakes.meanings import (
-    in_plain_characters,
-    json_text,
-    listed_alone,
-    mapping_of,
-    meant_key,
-    meant_value,
-    named_entries,
-    one_of_several,
-    several_meant,
-    unwrapped,
-    wrapped,
-)
 from generator.sitefile.source import Plain, value_at
 from generator.sitefile.text_types import TEXT_HELP, valid_text
 from generator.sitefile.typed_values import as_typed
@@ -85,7 +72,7 @@ def finding_of(fault: SchemaFault, faults: SchemaFaults) -> Finding:
         # The other nodes say how long the prefix is.
         others = {str(value_at(node, _ADDRESS)).partition("/")[2] for node in data["nodes"]}
         made = replace(made, unsafe=others - {""} != {made.help.split("'")[1].partition("/")[2]})
-    return made if made.at_key else in_plain_characters(made, fault.value)
+    return made if made.at_key else meanings.in_plain_characters(made, fault.value)
 
 
 def _may_be_of_a_service(key: str, value: Any, data: Any) -> bool:
@@ -158,7 +145,7 @@ def _unknown_key(fault: SchemaFault, path: KeyPath, siblings: Collection[str]) -
         near, sure, elsewhere = [], [], "write 'endpoints: [NODE:PORT, NODE:PORT]'"
     if opposite := _opposite(path, known, fault.value):
         near, sure, elsewhere = [], [], opposite
-    several = several_meant((*path[:-1], near[0]), fault.value) if near else ""
+    several = meanings.several_meant((*path[:-1], near[0]), fault.value) if near else ""
     several = f"remove it: '{twin}' is here already" if twin and near else several
     sure = [] if several else sure
     help_text = several or (
@@ -326,14 +313,14 @@ def _wrong_kind(fault: SchemaFault, path: KeyPath) -> Finding:
     if isinstance(fault.value, str) and is_of_type(types, Plain(fault.value).meaning()):
         message = f"'{key_name(path)}: \"{fault.value}\"' must be {wanted}"
     help_text, meant = (
-        meant_value(types, path, fault.value)
-        or unwrapped(types, path, fault.value)
-        or json_text(path, fault.value)
-        or wrapped(path, fault.value)
-        or mapping_of(path, fault.value)
-        or listed_alone(types, path, fault.value)
-        or named_entries(path, fault.value)
-        or one_of_several(types, path, fault.value)
+        meanings.meant_value(types, path, fault.value)
+        or meanings.unwrapped(types, path, fault.value)
+        or meanings.json_text(path, fault.value)
+        or meanings.wrapped(path, fault.value)
+        or meanings.mapping_of(path, fault.value)
+        or meanings.listed_alone(types, path, fault.value)
+        or meanings.named_entries(path, fault.value)
+        or meanings.one_of_several(types, path, fault.value)
         or (example_of(path) or f"write {wanted}", None)
     )
     if path[-2:-1] == ("secrets",) and isinstance(fault.value, dict):
@@ -369,7 +356,7 @@ def _not_allowed(fault: SchemaFault, path: KeyPath) -> Finding:
     choices = f"one of: {', '.join(allowed)}" if len(allowed) > 1 else f"write {allowed[0]}"
     word, rules = str(fault.value), rules_at(path)
     # Text that is one of the choices in another type: "false" in place of false.
-    typed = meant_value(types_of(rules), path, fault.value)
+    typed = meanings.meant_value(types_of(rules), path, fault.value)
     if typed and typed[1] in fault.constraint:
         fix, message = replacements(path, [typed[1]]), f"{quoted(path, fault.value)} is a string"
         return reading_error("SG104", message, path, help=typed[0], proposals=fix)
@@ -426,7 +413,7 @@ def _excluded(fault: SchemaFault, siblings: Any) -> Finding:
 def _form_fault(fault: SchemaFault, path: KeyPath) -> Finding:
     is_key, unsafe = fault.of_name, False
     if is_key:
-        meant = meant_key(path)
+        meant = meanings.meant_key(path)
         message = f"the name '{path[-1]}' {fault.reason}"
         help_text = f"write '{meant}'" if meant else ""
         if pair := re.fullmatch(r"(?:--)?(\w[\w-]*)(?:=| +)(\S+)", str(path[-1])):
