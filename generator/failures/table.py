@@ -1,6 +1,6 @@
 """Failures as rows for people, faults of the same effect together, and as data."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import Any
 
@@ -56,7 +56,7 @@ def text_of_pairs(pairs: Iterable[Pair], width: int | None) -> str:
     """The pairs of faults as a table for a terminal."""
     head = ("ONE OF", "TOGETHER WITH ONE OF", "LOST")
     cells = [
-        (_some(f.what for f in pair.one), _some(f.what for f in pair.other), ", ".join(pair.lost))
+        (*(_some([f.what for f in one]) for one in (pair.one, pair.other)), ", ".join(pair.lost))
         for pair in pairs
     ]
     none = "No two faults take a name that neither takes alone.\n"
@@ -88,11 +88,11 @@ def data_of_pair(pair: Pair) -> dict[str, Any]:
     return {"one_of": one, "and_one_of": other, "lost": pair.lost}
 
 
-def _some(words: Iterable[str]) -> str:
-    """The first few words, and how many others there are."""
-    every = tuple(words)
+def _some(every: Sequence[Any], word: Callable[[Any], str] = str) -> str:
+    """The first few in words, and how many others there are."""
     more = len(every) - _NAMED
-    return ", ".join(every if more <= 1 else (*every[:_NAMED], f"{more} others"))
+    named = every if more <= 1 else every[:_NAMED]
+    return ", ".join([*map(word, named), *([f"{more} others"] if more > 1 else [])])
 
 
 def _answers(failure: Failure) -> str:
@@ -104,9 +104,9 @@ def _answers(failure: Failure) -> str:
     page = [title for unit, title in _PAGES.items() if failure.fault.what.startswith(f"{unit} on ")]
     said = f"all but {_some([*lost, *page])}" if lost or page else "everything"
     if lost and len(lost) >= len(good):
-        return _some(map(_told, good))
-    own = [_told(one) for one in good if one.replicas < one.of or (lost and one.urls)]
-    return f"{said}; {_some(own)}" if own else said
+        return _some(good, _told)
+    own = [one for one in good if one.replicas < one.of or (lost and one.urls)]
+    return f"{said}; {_some(own, _told)}" if own else said
 
 
 def _told(answer: Availability) -> str:
@@ -127,7 +127,7 @@ def _again(failure: Failure) -> str:
         return f"within {duration(failure.within)} of the repair"
     if any(one.replicas < one.of for one in failure.answers):
         return "with the repair"
-    groups = _some(group for group in failure.waiting if group)
+    groups = _some([*filter(None, failure.waiting)])
     return f"{groups} can't restart before the repair".lstrip() if failure.waiting else "-"
 
 
