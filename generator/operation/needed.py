@@ -184,8 +184,9 @@ class Change:
         """What becomes of each engine that runs, by its group, unless it goes."""
         found = dict(self.switched)
         old, new = self.before.running.values(), self.after.running.values()
-        for one, other in sorted(product(old, new), key=lambda pair: -_kinship(*pair)):
-            if _kinship(one, other) and one.group not in found and other not in found.values():
+        kin = [(near, pair) for pair in product(old, new) if (near := _kinship(*pair))]
+        for _, (one, other) in sorted(kin, key=lambda each: -each[0]):
+            if one.group not in found and other not in found.values():
                 found[one.group] = other
         return found
 

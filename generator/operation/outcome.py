@@ -73,6 +73,9 @@ class Outcome:
         return tuple(dict.fromkeys(name for step in self.steps for name in step.alone))
 
 
+NOTHING_DONE = Outcome((), (), (), {}, {}, {})
+
+
 def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
     """What the moments of a plan mean to people."""
     view = View(change)

@@ -1,7 +1,7 @@
 """The review of a change: what differs, and the plan for it that was carried out on a model."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from generator.bundle.committed import Committed
@@ -12,7 +12,7 @@ from generator.fit.assessment import Fit
 from generator.fit.table import bars
 from generator.operation.clients import pages, told
 from generator.operation.needed import Change
-from generator.operation.outcome import Outage, Outcome, outcome
+from generator.operation.outcome import NOTHING_DONE, Outage, Outcome, outcome
 from generator.operation.plan import plan
 from generator.operation.reading import completed, desired, facts, had
 from generator.operation.state import Cable, Desired
@@ -162,19 +162,23 @@ def change_of(site: Site, after: Tree, before: Before) -> Change:
     members = [names.get(name, name) for name in before.bundle.nodes]
     new = tuple(node.name for node in site.nodes)
     hosts = {new_name: name for name, new_name in names.items()}
-    by_node, _ = _by_node(changes(tree, after), [*new, *members])
-    cables = _renamed_cables(_cables_of(before), names)
-    old = desired(_as_now(tree, after), members, cables, names)
+    found = changes(tree, after)
+    by_node, _ = _by_node(found, [*new, *members])
+    cables, now = _renamed_cables(_cables_of(before), names), _site_cables(site)
+    wanted = desired(after, new, now, {})
+    # Both bundles of most sites that are compared are the same.
+    is_same = not found and not names and members == [*new] and cables == now
+    old = wanted if is_same else desired(_as_now(tree, after), members, cables, names)
     if not all(folder.user for folder in old.folders.values()):
         known = _under_new_names(before.rebuilt, names) if before.rebuilt else after
         own = desired(known, members if before.rebuilt else new, cables, names)
         old = completed(old, own, is_same=before.rebuilt is not None)
     return Change(
         old,
-        desired(after, new, _site_cables(site), {}),
+        wanted,
         hosts,
         {name for name in new if by_node[name] or name in hosts},
-        tuple(_preparations(site, before, tree)),
+        tuple(_preparations(site, before, tree, {change.path for change in found})),
         lambda name, need: had(tree, name, need),
     )
 
@@ -204,8 +208,10 @@ def removal(before: Before) -> Review:
 def _review(name: str, before: Before, change: Change, tree: Tree, after: Tree) -> Review:
     """What nodes, clients and other people notice of a change."""
     by_node, rest = _by_node(changes(tree, after), [*change.after.folders, *change.before.folders])
-    found, over = outcome(change, plan(change)), before.left_over
-    said = [*told(change, found), *pages(_pages(tree), _pages(after), change.after.doors)]
+    found, over, said = NOTHING_DONE, before.left_over, list[str]()
+    if change.setups or change.before is not change.after:
+        found = outcome(change, plan(change))
+        said = [*told(change, found), *pages(_pages(tree), _pages(after), change.after.doors)]
     return Review(
         name=name,
         against=before.title,
@@ -247,7 +253,9 @@ def _renamed(text: str, separator: str, names: Mapping[str, str]) -> str:
 def _as_now(tree: Tree, after: Tree) -> Tree:
     """The files of a bundle, each applied as in the new one, which knows better."""
     return {
-        path: replace(file, activation=after[path].activation) if path in after else file
+        path: file
+        if path not in after or file.activation == after[path].activation
+        else replace(file, activation=after[path].activation)
         for path, file in tree.items()
     }
 
@@ -287,7 +295,7 @@ def _pages(tree: Tree) -> dict[str, str]:
     return {title: url for title, url in own.items() if "//127." not in url}
 
 
-def _preparations(site: Site, before: Before, tree: Tree) -> Sequence[str]:
+def _preparations(site: Site, before: Before, tree: Tree, changed: Container[str]) -> Sequence[str]:
     """What has to be done on the fabric before the nodes: on its switches, or for the topology."""
     if not site.has_fabric:
         return ()
@@ -298,7 +306,7 @@ def _preparations(site: Site, before: Before, tree: Tree) -> Sequence[str]:
             if setup.title
             else f"set {setup.name} up as {setup.path} says"
             for setup in site.switch_setups
-            if not _is_set_up(setup, known.get(setup.name))
+            if setup.path in changed and not _is_set_up(setup, known.get(setup.name))
         ]
     files = (tree.get(f"{name}/etc/netplan/40-cx7.yaml") for name in before.bundle.nodes)
     found = (re.search(r"mtu: (\d+)", file.text) for file in files if file)
@@ -326,6 +334,8 @@ def _by_node(
 
 def _under_new_names(tree: Tree, names: Mapping[str, str]) -> Tree:
     """The files with the new names of their nodes' folders."""
+    if not names:
+        return tree
     paths = {path: _renamed(path, "/", names) for path in tree}
     return {new: replace(tree[path], path=new) for path, new in paths.items()}
 
