@@ -26,7 +26,6 @@ SHARED_NAMES = {
     **dict.fromkeys(("Mount", "Node", "Variable", "Folder"), AS_FOUND),
     **dict.fromkeys(("Entry", "Place"), OF_A_TEXT),
     "End": "one of the two sides of a comparison, and where something that was read ends up",
-    "Fault": "what a rule reports, and what the schema reports, from which the first is made",
     "Step": "of a plan, and of a path into a document",
 }
 

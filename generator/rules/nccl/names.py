@@ -2,16 +2,7 @@
 
 from collections.abc import Iterator
 
-from generator.catalogs.nccl import (
-    HARMLESS,
-    LATEST,
-    Parameter,
-    instead,
-    is_ours,
-    is_patched,
-    nearest,
-    parameter,
-)
+from generator.catalogs import nccl
 from generator.catalogs.versions import Release, release
 from generator.diagnostics import Proposal, Severity, listed, misspelt, removal, renamings
 from generator.rules.nccl.grammar import release_of
@@ -30,20 +21,20 @@ def unknown_variable(engine: DeclaredEngine) -> Faults:
 @rule("SG411", Severity.WARNING, of_version=True)
 def variable_of_no_known_version(engine: DeclaredEngine) -> Faults:
     """Some release of NCCL is known to read each of its variables."""
-    which = f"no NCCL up to {_written(LATEST)} has the"
+    which = f"no NCCL up to {_written(nccl.LATEST)} has the"
     if _is_covered(engine):
         yield from _unknown(engine, which, is_harmless=True)
         return
     yield from _unknown(engine, which)
     for variable, known in _known(engine):
-        if known.last < LATEST:
+        if known.last < nccl.LATEST:
             yield _given_up(variable, known.last)
 
 
-def _known(engine: DeclaredEngine) -> Iterator[tuple[Variable, Parameter]]:
+def _known(engine: DeclaredEngine) -> Iterator[tuple[Variable, nccl.Parameter]]:
     """The variables that some release of NCCL reads."""
     for variable in engine.environment:
-        if is_ours(variable.name) and (known := parameter(variable.name)):
+        if nccl.is_ours(variable.name) and (known := nccl.parameter(variable.name)):
             yield variable, known
 
 
@@ -68,23 +59,23 @@ def variable_of_another_version(engine: DeclaredEngine) -> Faults:
 
 def _is_covered(engine: DeclaredEngine) -> bool:
     """Whether the catalog lists the variables that the image's NCCL reads."""
-    return bool(engine.nccl) and not engine.nccl_patched and release_of(engine) <= LATEST
+    return bool(engine.nccl) and not engine.nccl_patched and release_of(engine) <= nccl.LATEST
 
 
 def _unknown(engine: DeclaredEngine, which: str, is_harmless: bool | None = None) -> Faults:
     for variable in engine.environment:
         name, path = variable.name, variable.path
-        if is_harmless is not None and is_harmless != (name in HARMLESS):
+        if is_harmless is not None and is_harmless != (name in nccl.HARMLESS):
             continue
-        is_own = name in engine.own.env or (engine.nccl_patched and is_patched(name))
-        if not is_ours(name) or parameter(name) or is_own:
+        is_own = name in engine.own.env or (engine.nccl_patched and nccl.is_patched(name))
+        if not nccl.is_ours(name) or nccl.parameter(name) or is_own:
             continue
-        message, near = f"{which} variable {name}", nearest(name)
+        message, near = f"{which} variable {name}", nccl.nearest(name)
         proposals = removal(path)
-        if known := instead().get(name):
+        if known := nccl.instead().get(name):
             help_text = known.advice
             proposals = _instead(variable, proposals)
-        elif is_patched(name):
+        elif nccl.is_patched(name):
             message = f"only patched builds of NCCL read {name}"
             help_text = "remove it, or write 'nccl: {version: VERSION, patched: true}'"
             proposals = ()
@@ -100,12 +91,12 @@ def _unknown(engine: DeclaredEngine, which: str, is_harmless: bool | None = None
 
 def _instead(variable: Variable, otherwise: tuple[Proposal, ...]) -> tuple[Proposal, ...]:
     """The proposal to rename the variable, if its replacement takes the same values."""
-    known = instead().get(variable.name)
+    known = nccl.instead().get(variable.name)
     return renamings(variable.path, [known.same]) if known and known.same else otherwise
 
 
 def _given_up(variable: Variable, last: Release) -> Fault:
-    name, new = variable.name, instead().get(variable.name)
+    name, new = variable.name, nccl.instead().get(variable.name)
     return Fault(
         f"NCCL no longer reads {name}" + (f": {_written(last)} was the last" if last else ""),
         variable.path,
