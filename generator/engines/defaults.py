@@ -1,7 +1,7 @@
 """What an engine does unless its module says otherwise: no file of settings, KV cache in memory."""
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from generator.engines.draft_settings import DraftSettings
 from generator.engines.offload import Connectors
@@ -10,9 +10,6 @@ from generator.settings.environment import Environment
 from generator.settings.flags import EngineSettings
 from generator.site import Engine, Model, Rank, Words
 from generator.sitefile.declaration import KvOffload
-
-if TYPE_CHECKING:
-    from generator.engines.stated_offload import StatedOffload
 
 OFFLOAD: Connectors = {}
 
@@ -30,11 +27,6 @@ def open_paths(version: str, environment: Environment, settings: EngineSettings)
 def offload_variables(offload: KvOffload) -> Mapping[str, str]:
     """None."""
     return {}
-
-
-def stated_offload(settings: EngineSettings, env: Mapping[str, str]) -> "StatedOffload | None":
-    """None."""
-    return None
 
 
 def options(

@@ -18,7 +18,6 @@ from generator.engines.defaults import offload_variables as offload_variables
 from generator.engines.defaults import open_paths as open_paths
 from generator.engines.defaults import option_names as option_names
 from generator.engines.defaults import options as options
-from generator.engines.defaults import stated_offload as stated_offload
 from generator.settings.flags import EngineSettings
 from generator.site import MODEL_PART, Engine, Model, Rank, Words
 from generator.sitefile.declaration import Parallel, Speculative

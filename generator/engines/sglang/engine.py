@@ -27,7 +27,6 @@ from generator.sitefile.defaults import default
 if TYPE_CHECKING:
     from generator.engines import EngineModule
     from generator.engines.sglang import engine as own
-    from generator.engines.stated_offload import StatedOffload
 
     # The module is imported by name, so its type is checked here.
     _: EngineModule = own
@@ -101,13 +100,6 @@ def offload_variables(offload: KvOffload) -> Mapping[str, str]:
         "SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": offload.path,
         "SGLANG_HICACHE_FILE_BACKEND_MAX_SIZE": f"{offload.gib}Gi",
     }
-
-
-def stated_offload(settings: EngineSettings, env: Mapping[str, str]) -> "StatedOffload | None":
-    """What flags and variables say of a KV cache on disk; imported only for a site that runs."""
-    from generator.engines.sglang.offload import stated
-
-    return stated(settings, env)
 
 
 def _serve(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -> Iterator[Words]:

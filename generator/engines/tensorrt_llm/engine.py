@@ -19,7 +19,6 @@ from generator.engines.defaults import OFFLOAD as OFFLOAD
 from generator.engines.defaults import offload_variables as offload_variables
 from generator.engines.defaults import open_paths as open_paths
 from generator.engines.defaults import reads as reads
-from generator.engines.defaults import stated_offload as stated_offload
 from generator.engines.draft_settings import DraftSettings
 from generator.fit.assessment import Fit
 from generator.settings.flags import EngineSettings

@@ -25,7 +25,6 @@ from generator.sitefile.defaults import default
 
 if TYPE_CHECKING:
     from generator.engines import EngineModule
-    from generator.engines.stated_offload import StatedOffload
     from generator.engines.vllm import engine as own
 
     # The module is imported by name, so its type is checked here.
@@ -135,13 +134,6 @@ def _lmcache(offload: KvOffload) -> dict[str, str]:
         "LMCACHE_REMOTE_URL": f"fs://localhost:0{offload.path}",
         "LMCACHE_TRACK_USAGE": "false",
     }
-
-
-def stated_offload(settings: EngineSettings, env: Mapping[str, str]) -> "StatedOffload | None":
-    """What flags and variables say of a KV cache on disk; imported only for a site that runs."""
-    from generator.engines.vllm.offload import stated
-
-    return stated(settings, env)
 
 
 def _split(engine: Engine) -> bool:
