@@ -132,7 +132,7 @@ def test_comments_say_where_the_subnets_are(
 
 
 def test_largest_switch(tmp_path: Path, sparkgen: Command) -> None:
-    assert len(written(sparkgen, tmp_path, "--nodes", TOPOLOGIES[SWITCH].traits.most).nodes) == 244
+    assert len(written(sparkgen, tmp_path, "--nodes", TOPOLOGIES[SWITCH].most).nodes) == 244
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ each_kind = pytest.mark.parametrize("kind", TOPOLOGIES)
 def test_schema_has_traits_of_each_kind() -> None:
     assert list(kind_traits()) == list(TOPOLOGIES)
     for topology in TOPOLOGIES.values():
-        assert topology.traits.fewest <= topology.traits.most >= topology.usual
+        assert topology.fewest <= topology.most >= topology.assumed_for
 
 
 def test_no_other_module_names_a_kind() -> None:
@@ -32,7 +32,7 @@ def test_no_other_module_names_a_kind() -> None:
 @each_kind
 def test_cables_are_as_many_as_nodes_need(kind: str) -> None:
     topology = TOPOLOGIES[kind]
-    for count in range(topology.traits.fewest, min(topology.traits.most, 16) + 1):
+    for count in range(topology.fewest, min(topology.most, 16) + 1):
         names = [f"spark{number}" for number in range(1, count + 1)]
         pairs = topology.pairs(names)
         assert topology.missing(names, pairs) == ()
@@ -44,8 +44,8 @@ def test_cables_are_as_many_as_nodes_need(kind: str) -> None:
 @each_kind
 def test_without_a_switch(kind: str) -> None:
     topology = TOPOLOGIES[kind]
-    for count in (topology.traits.fewest, topology.traits.most):
-        assert (kind in without_a_switch(count)) is topology.traits.connects_directly
+    for count in (topology.fewest, topology.most):
+        assert (kind in without_a_switch(count)) is topology.connects_directly
 
 
 RING = TOPOLOGIES["ring"]

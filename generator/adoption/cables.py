@@ -98,12 +98,12 @@ class Cabling:
     @property
     def is_alone(self) -> bool:
         """Whether it is one node."""
-        return TOPOLOGIES[self.kind].traits.most == 1
+        return TOPOLOGIES[self.kind].most == 1
 
     @property
     def is_switched(self) -> bool:
         """Whether its cables end at a switch."""
-        return TOPOLOGIES[self.kind].traits.switched
+        return TOPOLOGIES[self.kind].switched
 
     @property
     def is_stated(self) -> bool:
@@ -234,7 +234,7 @@ class Cabling:
 
     def _fill_up(self, ranks: int) -> None:
         """Add the nodes that must exist besides the known ones."""
-        fewest = TOPOLOGIES[self.kind].traits.fewest
+        fewest = TOPOLOGIES[self.kind].fewest
         names = {w.node.name for w in self.nodes}
         spare = (f"spark{n}" for n in count(1) if f"spark{n}" not in names)
         while len(self.nodes) < max(fewest, ranks):
@@ -260,7 +260,7 @@ class Cabling:
         if self._groups:
             joined = {name for edge in edges for name, _ in edge}
             return self._around(edges) if len(edges) == len(joined) > 2 else edges
-        if TOPOLOGIES[self.kind].traits.most == 2:
+        if TOPOLOGIES[self.kind].most == 2:
             head = self.nodes[0].ports or list(self._ports)
             worker = self.nodes[1].ports or head
             return edges or [

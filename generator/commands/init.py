@@ -138,13 +138,13 @@ def _kind_of(groups: tuple[int, ...]) -> str | None:
 def _grouped(groups: tuple[int, ...], kind: str, count: int) -> tuple[int, ...]:
     """The groups of `count` nodes; empty if all serve together."""
     topology = TOPOLOGIES[kind]
-    if not groups and topology.traits.groups_alone:
+    if not groups and topology.groups_alone:
         return (*(2 for _ in range(count // 2)), *(1 for _ in range(count % 2)))
-    if groups and not (topology.traits.groups_alone or topology.traits.switched):
+    if groups and not (topology.groups_alone or topology.switched):
         raise ScaffoldError(f"groups are joined by {PAIRS} or a {SWITCH}, not by a {kind}")
     if groups and sum(groups) != count:
         raise ScaffoldError(f"the groups have {sum(groups)} nodes, and there are {count}")
-    if topology.traits.groups_alone and max(groups) > 2:
+    if topology.groups_alone and max(groups) > 2:
         raise ScaffoldError(
             f"{PAIRS} join two nodes each, not {max(groups)}: write --kind {SWITCH}"
         )
@@ -230,11 +230,11 @@ def _all(
 def _fewest(kind: str) -> int:
     """The nodes that a draft joins at least: one alone on a cable has somebody's own workload."""
     topology = TOPOLOGIES[kind]
-    return min(max(topology.traits.fewest, 2), topology.traits.most)
+    return min(max(topology.fewest, 2), topology.most)
 
 
 def _fitting(kind: str, count: int) -> None:
-    fewest, most = _fewest(kind), TOPOLOGIES[kind].traits.most
+    fewest, most = _fewest(kind), TOPOLOGIES[kind].most
     if not fewest <= count <= most:
         wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
         nodes = "node" if most == 1 else "nodes"
@@ -249,11 +249,11 @@ def _prompt(given: dict[str, Any], discovered: dict[str, Discovery], name: str) 
         usual = kind_of(discovered) if discovered and given["nodes"] is None else None
         given["kind"] = _answer("How are the nodes joined", usual, click.Choice(_KINDS))
     topology = TOPOLOGIES[given["kind"]]
-    if given["nodes"] is None and not discovered and _fewest(given["kind"]) < topology.traits.most:
-        size = click.IntRange(_fewest(given["kind"]), topology.traits.most)
+    if given["nodes"] is None and not discovered and _fewest(given["kind"]) < topology.most:
+        size = click.IntRange(_fewest(given["kind"]), topology.most)
         given["nodes"] = _answer("How many nodes are there", None, size)
     if given["port"] is None and _needs_port(topology, discovered):
-        choice = click.Choice([p for p in _PORTS if topology.traits.switched or p != "both"])
+        choice = click.Choice([p for p in _PORTS if topology.switched or p != "both"])
         given["port"] = _answer(
             "Which QSFP port of each node is cabled", next(iter(_PORTS)), choice
         )

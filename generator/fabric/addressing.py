@@ -216,7 +216,7 @@ def _pool_pairs(
     number share a pair; if no port is cabled on all nodes, all first cables of nodes do. With other
     cables beside them, they take the pair of the first of them.
     """
-    is_switched = TOPOLOGIES[topology.kind].traits.switched
+    is_switched = TOPOLOGIES[topology.kind].switched
     planes = _planes(cabling, names)
     first: dict[tuple[str, int], int] = {}
     for cable in cabling:

@@ -60,7 +60,7 @@ def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Faul
     for cable in cabling:
         for end in _strangers(cable, names, topology, counts):
             strangers.setdefault(end.name, []).append(end)
-    alone = len(strangers) == 1 and not TOPOLOGIES[topology.kind].traits.switched
+    alone = len(strangers) == 1 and not TOPOLOGIES[topology.kind].switched
     switch = next(iter(strangers)) if alone else ""
     if switch and len(strangers[switch]) == len(cabling) > 1 and not did_you_mean(switch, names):
         yield Fault(
@@ -203,7 +203,7 @@ def _strangers(
 ) -> list[Endpoint]:
     """The ends that should be nodes and are not; with a switch, one end is the switch's own."""
     strangers = [end for end in cable.endpoints if end.name not in names]
-    if not TOPOLOGIES[topology.kind].traits.switched and topology.kind != MIXED:
+    if not TOPOLOGIES[topology.kind].switched and topology.kind != MIXED:
         return strangers
     if len(strangers) > 1:
         return sorted(strangers, key=lambda end: not did_you_mean(end.name, names))[:1]
@@ -308,7 +308,7 @@ def _is_to_itself(nodes: Nodes, cable: DeclaredCable) -> bool:
 @shape_rule("SG208", unless="SG201 SG202 SG203 SG205 SG241")
 def node_count(joined: Nodes, topology: Topology, document: Document) -> Faults:
     """One node is alone, two share a cable, three to eight form a ring, any number use a switch."""
-    kind = TOPOLOGIES[topology.kind].traits
+    kind = TOPOLOGIES[topology.kind]
     count, in_groups = len(joined), "groups" in document.data
     if kind.groups_alone and topology.is_stated and "engine" in document.data and not in_groups:
         yield Fault(
@@ -345,7 +345,7 @@ def cables_of_a_single_node(
     nodes: Nodes, cabling: Cabling, topology: Topology, document: Document
 ) -> Faults:
     """A single node has no cables."""
-    is_single = TOPOLOGIES[topology.kind].traits.most == 1
+    is_single = TOPOLOGIES[topology.kind].most == 1
     if is_single and cabling and (len(nodes) == 1 or "groups" in document.data):
         yield to_remove(
             "a single node has no cables",
@@ -358,7 +358,7 @@ def cables_of_a_single_node(
 @shape_rule("SG213", unless="SG201 SG203 SG205 SG208")
 def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """On a switch every cable ends at the switch."""
-    if not TOPOLOGIES[topology.kind].traits.switched:
+    if not TOPOLOGIES[topology.kind].switched:
         return
     direct = [
         cable
@@ -388,7 +388,7 @@ def direct_and_switch_mixed(nodes: Nodes, cabling: Cabling, topology: Topology) 
 @shape_rule("SG207", unless=_INVALID_CABLING + " SG208")
 def unconnected_node(joined: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """Every node on a switch has a cable to it."""
-    if not TOPOLOGIES[topology.kind].traits.switched:
+    if not TOPOLOGIES[topology.kind].switched:
         return
     if not cabling:
         yield Fault(
@@ -587,7 +587,7 @@ def copper_too_long(cabling: Cabling) -> Faults:
 @shape_rule("SG214", Severity.WARNING, unless=_INVALID_CABLING + " SG207 SG208")
 def another_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """All cables of a port number end at the same switch."""
-    if not TOPOLOGIES[topology.kind].traits.switched:
+    if not TOPOLOGIES[topology.kind].switched:
         return
     names = _names(nodes)
     ends: dict[str, list[Endpoint]] = {}

@@ -93,7 +93,7 @@ def file_of_the_drafts(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
 @rule("SG657", Severity.WARNING, unless="SG654", engine=NAME)
 def open_workers(engine: DeclaredEngine, topology: Topology) -> Faults:
     """Nobody else is on the switch that llama.cpp's workers are on."""
-    if TOPOLOGIES[topology.kind].traits.switched:
+    if TOPOLOGIES[topology.kind].switched:
         yield Fault(
             "llama.cpp's workers require no key, and the whole switch can reach them",
             ("engine", "name"),

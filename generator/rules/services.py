@@ -18,7 +18,7 @@ from generator.sitefile.declaration import (
 @rule("SG680")
 def flow_control_without_a_switch(services: Mapping[str, Settings], topology: Topology) -> Faults:
     """Priority flow control requires a switch."""
-    if "qos" in services and not TOPOLOGIES[topology.kind].traits.switched:
+    if "qos" in services and not TOPOLOGIES[topology.kind].switched:
         yield Fault(
             f"'qos' is for nodes on a switch, and the topology is '{topology.kind}'",
             ("services", "qos"),

@@ -42,7 +42,7 @@ def _cabling(request: Request, plan: Plan) -> Iterator[str]:
     both = [name for name, found in request.plugged.items() if len(found.linked or ()) > 1]
     if both and plan.topology.same_port:
         yield f"that the cable is in p0, for both ports of {_named(both, plan)} have a link"
-    if plan.topology.traits.switched:
+    if plan.topology.switched:
         yield "the switch's name and the numbers of its ports"
     elif len(plan.nodes) > 2:
         yield "which node is next to which, and at which end of a cable p0 is"

@@ -115,9 +115,9 @@ def _groups(request: Request, start: NewSiteDefaults) -> Iterator[PlannedGroup]:
 def kind_of(discovered: Mapping[str, Discovery]) -> str:
     """The topology of this many nodes, if none is given."""
     for name, kind in TOPOLOGIES.items():
-        if len(discovered) <= kind.usual:
+        if len(discovered) <= kind.assumed_for:
             return name
-    most = TOPOLOGIES[SWITCH].traits.most
+    most = TOPOLOGIES[SWITCH].most
     raise ScaffoldError(f"{len(discovered)} nodes; a {SWITCH} takes up to {most}")
 
 
@@ -180,15 +180,13 @@ def _cables(
 ) -> Iterator[PlannedCable]:
     names, topology = list(discovered), TOPOLOGIES[kind]
     surveyed = [found for found in discovered.values() if found.linked]
-    joined = [
-        group.nodes for group in groups if topology.traits.groups_alone and len(group.nodes) > 1
-    ]
+    joined = [group.nodes for group in groups if topology.groups_alone and len(group.nodes) > 1]
     for a, b in topology.pairs(names) or joined:
         # A node of which nothing is known has its cable where the other one does.
         alike = topology.uses_same_port
         used = [_first(discovered[name], *surveyed) for name in (a, b)] if alike else (0, 1)
         yield _cable(discovered, (a, used[0]), (b, used[1]))
-    if topology.traits.switched:
+    if topology.switched:
         common = _common(list(discovered.values()))
         for index, (name, port) in enumerate((n, p) for n in names for p in common):
             yield PlannedCable(

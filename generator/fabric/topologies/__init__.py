@@ -5,9 +5,11 @@ A module has the name that its topology has in a site file.
 
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 
 from generator.fabric.topologies.kind import TopologyKind
 from generator.on_demand import OnDemand
+from generator.records import values
 from generator.sitefile.sections import choices_at
 from generator.sitefile.topology_kinds import kind_traits
 
@@ -17,8 +19,10 @@ SINGLE, DIRECT, PAIRS, RING, SWITCH, MIXED = (
 
 
 def _kind(name: str) -> TopologyKind:
-    kind: TopologyKind = import_module(f"{__name__}.{name}").KIND
-    return kind
+    """A kind whose cables form nothing that a module would have to know has none."""
+    module = f"{__name__}.{name}"
+    own: type[TopologyKind] = import_module(module).KIND if find_spec(module) else TopologyKind
+    return own(**values(kind_traits()[name]))
 
 
 TOPOLOGIES: Mapping[str, TopologyKind] = OnDemand(lambda: choices_at(("topology", "kind")), _kind)
@@ -36,5 +40,5 @@ def without_a_switch(nodes: int) -> list[str]:
 def likely(nodes: int) -> list[str]:
     """The likely topologies of this many nodes; a switch, too, if no kind usually has that many."""
     found = without_a_switch(nodes)
-    usual = [name for name in found if nodes <= TOPOLOGIES[name].usual]
+    usual = [name for name in found if nodes <= kind_traits()[name].assumed_for]
     return usual or [*found, SWITCH]

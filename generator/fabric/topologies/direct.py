@@ -3,19 +3,10 @@
 from collections.abc import Collection, Sequence
 
 from generator.fabric.topologies.kind import Pair, TopologyKind
-from generator.sitefile.declaration import Plane
 
 
 class Direct(TopologyKind):
     """Two nodes; a second cable works but brings no gain."""
-
-    meaning = "two nodes, one cable"
-    summary_form = "{0} nodes, joined directly,"
-    description_form = "Two Sparks on a cable"
-    mtu = 9000
-    control_plane: Plane = "fabric"
-    same_port = True
-    spare_cables = True
 
     def pairs(self, names: Sequence[str]) -> Sequence[Pair]:
         """Both nodes."""
@@ -27,4 +18,4 @@ class Direct(TopologyKind):
         return () if joined else self.pairs(names)
 
 
-KIND: TopologyKind = Direct()
+KIND = Direct

@@ -1,49 +1,19 @@
 """The interface of every kind of topology."""
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
 
-from generator.sitefile.declaration import Plane
-from generator.sitefile.topology_kinds import KindTraits, kind_traits
+from generator.sitefile.topology_kinds import KindTraits
 
 Pair = tuple[str, str]
 
 
-class TopologyKind(Protocol):
-    """A way to connect nodes; the defaults here hold for most kinds.
-
-    What a kind's name alone tells is in the schema: see `KindTraits`. `mtu`, in bytes, and
-    `control_plane` hold unless the site overrides them, the latter only if every node has a
-    management network. `meaning` is the description in `init`.
-    """
-
-    meaning: str
-    # `summary` and `description`: the number of nodes is {0}, and an 's' for several {1}.
-    summary_form: str
-    description_form: str = ""
-    mtu: int
-    control_plane: Plane
-    # Whether a fabric interface reaches all nodes.
-    reaches_all: bool = True
-    # Whether a cable connects the same port of both nodes, and a second one may connect the same
-    # two.
-    same_port: bool = False
-    spare_cables: bool = False
-
-    @property
-    def traits(self) -> KindTraits:
-        """What the schema says of the kind, whose name is its module's."""
-        return kind_traits()[type(self).__module__.rpartition(".")[2]]
-
-    @property
-    def usual(self) -> int:
-        """The largest number of nodes for which `init` assumes this kind."""
-        return self.traits.most
+class TopologyKind(KindTraits):
+    """A way to connect nodes: what the schema says of it, and what its cables have to form."""
 
     @property
     def uses_same_port(self) -> bool:
         """Whether a new site has each node's cable in the same port."""
-        return self.same_port or not self.traits.connects_directly
+        return self.same_port or not self.connects_directly
 
     def pairs(self, names: Sequence[str]) -> Sequence[Pair]:
         """The pairs of nodes that cables should connect, if there are no cables yet."""

@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from generator.fabric.topologies.kind import Pair, TopologyKind
-from generator.sitefile.declaration import Plane
 
 # In a ring of three, all nodes are neighbors.
 _TRIANGLE = 3
@@ -17,15 +16,6 @@ class Ring(TopologyKind):
     only connects neighbors: with rings alone, which each communicator connects on first use.
     Measured with NCCL 2.28.9 on four, six and eight nodes.
     """
-
-    # NVIDIA connects four with a switch.
-    usual = _TRIANGLE
-    meaning = "three to eight nodes, each on two others"
-    summary_form = "{0} nodes in a ring of {0} cables"
-    mtu = 9000
-    # No fabric interface reaches all peers.
-    control_plane: Plane = "management"
-    reaches_all = False
 
     def pairs(self, names: Sequence[str]) -> Sequence[Pair]:
         """Each node and the next one."""
@@ -100,4 +90,4 @@ def _neighbors(name: str, names: Sequence[str], joined: Collection[Pair]) -> lis
     return sorted(found, key=names.index)
 
 
-KIND: TopologyKind = Ring()
+KIND = Ring
