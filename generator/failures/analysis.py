@@ -128,12 +128,14 @@ class Analysis:
 
     def _effect(self, ended: frozenset[Use]) -> tuple[Any, ...]:
         """The answers, the times of starts, the groups that could not start, the nodes cut off."""
-        stopped = [engine for engine in self._engines if ("runs", engine.group) in ended]
-        running = (engine for engine in self._engines if ("runs", engine.group) not in ended)
+        named = {what for _, what in ended}
+        touched = [engine for engine in self._engines if engine.group in named]
+        stopped = [engine for engine in touched if ("runs", engine.group) in ended]
+        waiting = (each.group for each in touched if ("starts", each.group) in ended)
         return (
             self._answers(ended),
             [_start(engine, stopped) for engine in stopped],
-            tuple(engine.group for engine in running if ("starts", engine.group) in ended),
+            tuple(group for group in waiting if ("runs", group) not in ended),
             tuple(nodes for nodes in self.relayed if ("relays", nodes) in ended),
         )
 
@@ -154,19 +156,23 @@ class Analysis:
 
     def _answers(self, ended: frozenset[Use]) -> tuple[Availability, ...]:
         """What each name still answers; a fault takes few of a large site's names."""
-        groups = {what for _, what in ended}
-        return tuple(
-            _answer(name, self.ways[name], ended) if not groups.isdisjoint(own) else whole
-            for name, (whole, own) in self._unharmed.items()
-        )
+        touched = {name for _, what in ended for name in self._names.get(what, ())}
+        harmed = {name: _answer(name, self.ways[name], ended) for name in touched}
+        return tuple((self._unharmed | harmed).values())
 
     @cached_property
-    def _unharmed(self) -> Mapping[str, tuple[Availability, set[str]]]:
-        """What each name answers without a fault, and the groups that answer."""
-        return {
-            name: (_answer(name, found, frozenset()), {way.engine.group for way in found})
-            for name, found in self.ways.items()
-        }
+    def _unharmed(self) -> dict[str, Availability]:
+        """What each name answers without a fault."""
+        return {name: _answer(name, found, frozenset()) for name, found in self.ways.items()}
+
+    @cached_property
+    def _names(self) -> Mapping[str, set[str]]:
+        """The names that each group answers to."""
+        found: dict[str, set[str]] = {}
+        for name, own in self.ways.items():
+            for way in own:
+                found.setdefault(way.engine.group, set()).add(name)
+        return found
 
     @cached_property
     def _engines(self) -> tuple[Server, ...]:

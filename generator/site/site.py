@@ -254,9 +254,10 @@ class Site:
     @property
     def is_tested(self) -> bool:
         """Whether NCCL's test can connect all of its nodes: not different groups, or a chain."""
+        if self.groups or not self.workers:
+            return False
         is_whole = self.serving is not None or not self.topology.groups_alone
-        is_cabled = all(node.interfaces for node in self.nodes)
-        return not self.groups and bool(self.workers) and is_whole and is_cabled
+        return is_whole and all(node.interfaces for node in self.nodes)
 
     @cached_property
     def needed_nccl(self) -> str:
