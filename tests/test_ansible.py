@@ -91,6 +91,8 @@ class Operator:
                 "PATH": "/usr/bin:/bin",
                 "LC_ALL": "C.UTF-8",
                 "ANSIBLE_SSH_CONTROL_PATH_DIR": self.sockets,
+                # Modules go over ssh's input, without a copy of each on the node.
+                "ANSIBLE_PIPELINING": "1",
             },
             capture_output=True,
             text=True,
