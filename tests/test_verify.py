@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
@@ -139,10 +139,10 @@ def sound(host: Machine, state: str = "idle") -> dict[str, str]:
     """
     known = Path(os.environ[BUILT]) / f"{host.folder}-{state}.json".replace("/", "-")
     if not known.exists():
-        found = NamedTemporaryFile("w", dir=known.parent, delete=False)
-        with found:
-            json.dump(host.lines(), found)
-        Path(found.name).rename(known)
+        with TemporaryDirectory(dir=known.parent) as work:
+            found = Path(work) / known.name
+            found.write_text(json.dumps(host.lines()))
+            found.rename(known)
     results: dict[str, str] = json.loads(known.read_text())
     return results
 
