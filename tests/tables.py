@@ -9,13 +9,17 @@ _T = TypeVar("_T")
 
 
 def of_each(
-    values: Iterable[_T], name: Callable[[_T], object] = str
+    values: Iterable[_T] | Callable[[], Iterable[_T]], name: Callable[[_T], object] = str
 ) -> Callable[[Callable[[_T], None]], Callable[[], None]]:
-    """Turn a check of one value into a test of all values that reports each failure and why."""
-    rows = list(values)
+    """Turn a check of one value into a test of all values that reports each failure and why.
+
+    Values that take long to make come from a function, which only the test calls.
+    """
+    make = values if callable(values) else list(values).copy
 
     def decorate(check: Callable[[_T], None]) -> Callable[[], None]:
         def test() -> None:
+            rows = list(make())
             assert rows
             failures = [failure for value in rows if (failure := _failure(check, value))]
             if failures:

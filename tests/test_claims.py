@@ -15,7 +15,7 @@ from waiting import PATIENCE
 from generator.resources import ROOT
 
 TESTS = Path(__file__).parent
-CLAIMS = yaml.safe_load((TESTS / "claims.yaml").read_text(encoding="utf-8"))
+CLAIMS = yaml.load((TESTS / "claims.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 # An address that names a version, and the day of that version, or that on which it was read.
 _SOURCE = re.compile(
     r"https://github\.com/[\w.-]+/[\w.-]+/(?:blob|tree)/[0-9a-f]{40}/\S+ (?:read )?20\d\d-\d\d-\d\d"

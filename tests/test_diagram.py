@@ -3,6 +3,8 @@
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Mapping
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
@@ -64,26 +66,32 @@ def long_names() -> Site:
     return site_of(re.sub(r"(- endpoints: .*)", rf"\1{more}", text))
 
 
-SITES = {
-    **{bundle.name: bundle.site for bundle in BUNDLES},
-    "two-on-a-switch": site_of(site_text(nodes=2)),
-    "three-on-a-switch": site_of(site_text(nodes=3)),
-    "sixteen-on-a-switch": site_of(site_text(nodes=16)),
-    "both-ports-on-a-switch": site_of(site_text(nodes=16, ports=2)),
-    **{f"ring-of-{nodes}": site_of(ring_text(nodes)) for nodes in range(4, 9)},
-    "long-names": long_names(),
-    "gateway": site_of((ROOT / "tests/golden/groups-gateway/site.yaml").read_text()),
-    # Nested, side by side, overlapping, and in two pieces.
-    "groups-of-a-ring": grouped(
-        ring_text(4), {"a": "12", "b": "21", "c": "2", "d": "43", "e": "23"}
-    ),
-    "groups-on-a-switch": grouped(
-        site_text(nodes=9), {"a": "12", "b": "345", "c": "5", "d": "36", "e": "789", "f": "2378"}
-    ),
-}
+@cache
+def sites() -> Mapping[str, Site]:
+    """Sites whose pictures are looked at, by name."""
+    return {
+        **{bundle.name: bundle.site for bundle in BUNDLES},
+        "two-on-a-switch": site_of(site_text(nodes=2)),
+        "three-on-a-switch": site_of(site_text(nodes=3)),
+        "sixteen-on-a-switch": site_of(site_text(nodes=16)),
+        "both-ports-on-a-switch": site_of(site_text(nodes=16, ports=2)),
+        **{f"ring-of-{nodes}": site_of(ring_text(nodes)) for nodes in range(4, 9)},
+        "long-names": long_names(),
+        "gateway": site_of((ROOT / "tests/golden/groups-gateway/site.yaml").read_text()),
+        # Nested, side by side, overlapping, and in two pieces.
+        "groups-of-a-ring": grouped(
+            ring_text(4), {"a": "12", "b": "21", "c": "2", "d": "43", "e": "23"}
+        ),
+        "groups-on-a-switch": grouped(
+            site_text(nodes=9),
+            {"a": "12", "b": "345", "c": "5", "d": "36", "e": "789", "f": "2378"},
+        ),
+    }
+
 
 each_site = of_each(
-    SITES.values(), lambda site: next(name for name, known in SITES.items() if known is site)
+    lambda: sites().values(),
+    lambda site: next(name for name, known in sites().items() if known is site),
 )
 
 
@@ -238,7 +246,7 @@ def test_pictures_fit_a_page(site: Site) -> None:
 
 def test_cut_label_of_a_group_is_below() -> None:
     """A frame has as much room as its nodes; what does not fit is a line of its own."""
-    texts = {text.text for text in layout(SITES["gateway"]).texts}
+    texts = {text.text for text in layout(sites()["gateway"]).texts}
     assert "embed: qwen3-embedding-8b or gp\u2026" in texts
     assert "embed: qwen3-embedding-8b or gpt-oss-20b" in texts
 
@@ -251,7 +259,7 @@ def test_site_name_cannot_end_the_xml_comment() -> None:
 
 
 def test_memory_picture_has_one_bar_for_identical_nodes() -> None:
-    memory = SITES["ring-405b"].memory
+    memory = sites()["ring-405b"].memory
     assert memory
     drawn = picture("ring-405b", memory)
     assert [text.text for text in drawn.texts if text.style == "name"] == [
@@ -283,7 +291,7 @@ def test_svg_can_be_rendered(tmp_path: Path) -> None:
 
 
 def test_light_and_dark_palettes_have_the_same_size() -> None:
-    svg = cabling(SITES["lab-mesh"])
+    svg = cabling(sites()["lab-mesh"])
     light, _, dark = svg.partition("@media (prefers-color-scheme: dark)")
     pattern = r"\.stroke(\d) \{ stroke: (#\w{6}); \}"
     colors = [dict(re.findall(pattern, part)) for part in (light, dark)]
@@ -333,7 +341,7 @@ def test_graph_has_one_edge_per_cable(site: Site) -> None:
 
 
 def test_graph_shows_the_gateways_routes() -> None:
-    site = SITES["gateway"]
+    site = sites()["gateway"]
     legend = """\
 All models at http://10.0.0.15:8088, the gateway on spark5
 assistant: chat, chat-b
@@ -354,7 +362,7 @@ gpt-oss-20b: coder
 
 def test_groups_of_a_graph() -> None:
     """A node is in one frame only: a group that overlaps another is a label with lines to nodes."""
-    found = graph(SITES["groups-of-a-ring"]).splitlines()
+    found = graph(sites()["groups-of-a-ring"]).splitlines()
     start = found.index('  subgraph g0["a: gpt-oss-20b as of-a"]')
     assert found[start : start + 12] == [
         '  subgraph g0["a: gpt-oss-20b as of-a"]',
@@ -374,8 +382,10 @@ def test_groups_of_a_graph() -> None:
 
 def test_groups_of_a_text_diagram() -> None:
     """In a row, the upper sides of their frames are drawn; on a switch, there is a table."""
-    assert drawing(SITES["groups-of-a-ring"]).startswith(PLAIN_GROUPS)
-    assert "\nf      spark2, spark3, spark7, spark8  of-f " in drawing(SITES["groups-on-a-switch"])
+    assert drawing(sites()["groups-of-a-ring"]).startswith(PLAIN_GROUPS)
+    assert "\nf      spark2, spark3, spark7, spark8  of-f " in drawing(
+        sites()["groups-on-a-switch"]
+    )
 
 
 PLAIN_GROUPS = """\

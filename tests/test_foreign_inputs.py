@@ -21,8 +21,8 @@ from generator.capture import CaptureError
 from generator.catalogs.flag_files import versions
 from generator.diagnostics import Severity
 
-INPUTS: list[dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parent / "strangers/inputs.yaml").read_text("utf-8")
+INPUTS: list[dict[str, Any]] = yaml.load(
+    (Path(__file__).parent / "strangers/inputs.yaml").read_text("utf-8"), yaml.CSafeLoader
 )
 SECTIONS = {"version", "name", "defaults", "nodes", "cabling", "topology", "groups"}
 SECTIONS |= {"model", "engine"}

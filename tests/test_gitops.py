@@ -19,7 +19,7 @@ from waiting import PATIENCE
 
 from generator.resources import ROOT
 
-ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+ACTION = yaml.load((ROOT / "action.yml").read_text(), yaml.CSafeLoader)
 # The document that describes them.
 REPOSITORY = "sites/reviews.md"
 PACKAGE = ("generator", "schemas", "templates", "pyproject.toml", "README.md", "LICENSE")
