@@ -283,6 +283,11 @@ def test_alias_repeats_a_value() -> None:
     assert found.locate(("c", "b", 0)) == found.locate(("a", "b", 0))
 
 
+def test_key_that_is_twice_beside_a_mapping_as_key() -> None:
+    found = read_site("site.yaml", b"? {a: b}\n: c\nname: x\nname: y\n").findings
+    assert [finding.rule for finding in found][:2] == ["SG009", "SG003"]
+
+
 def test_first_of_two_keys_counts() -> None:
     found = document("a: 1\nb: 2\na: 3\n")
     assert found.data == {"a": "1", "b": "2"}

@@ -142,7 +142,7 @@ def _entries(node: Any, path: KeyPath) -> dict[Any, list[Any]]:
             node = next((value for key, value in node.value if key.value == part), None)
     found: dict[Any, list[Any]] = {}
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-        found.setdefault(key.value, []).append(value)
+        found.setdefault(key.value if isinstance(key, yaml.ScalarNode) else None, []).append(value)
     return found
 
 
