@@ -16,11 +16,12 @@ not known.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import cache
 from operator import attrgetter, eq, ge, gt, le, lt, ne
 from typing import Any
 
-from generator import catalogs, precompiled
-from generator.catalogs.versions import release
+from generator import catalogs, precompiled, resources
+from generator.catalogs.versions import release, version
 from generator.diagnostics import KeyPath, did_you_mean
 from generator.engines.startup import SPECULATIVE, Condition, Effect, Refusal, Start
 from generator.settings.values import number
@@ -63,6 +64,7 @@ COMMON: Facts = {
     "unstated": lambda start: start.is_unstated,
     "type": lambda start: start.model_type,
     "format": lambda start: start.form,
+    "class_since": lambda start: class_since(start),
     "recurrent": lambda start: start.known and start.known.recurrent is not None,
     "sparse": lambda start: start.known and start.known.indexer is not None,
     "context": lambda start: start.model.context_length or _inner(start.known, ["max_context"]),
@@ -273,6 +275,24 @@ def _draft(start: Start) -> Any:
     """The catalog's checkpoint of the draft model."""
     source = start.model.speculative.source if start.model.speculative else None
     return catalogs.checkpoint(source) if source else None
+
+
+@cache
+def _classes() -> Mapping[tuple[str, str], str]:
+    """The first release with a class for a kind of model, by engine."""
+    return {
+        (engine, kind): first
+        for kind, *firsts in resources.rows("model-classes")
+        for engine, first in zip(("vllm", "sglang"), firsts, strict=True)
+        if first != "-"
+    }
+
+
+def class_since(start: Start) -> str | None:
+    """The first release with a class for the model, if this is an earlier one; not of builds."""
+    first, own = _classes().get((start.engine.name, start.model_type)), start.engine.version
+    is_release = own.replace(".", "").isdecimal()
+    return first if first and is_release and version(own) < version(first) else None
 
 
 def _drafts_setting(start: Start, name: str) -> Iterator[tuple[str, Any]]:

@@ -2,8 +2,8 @@
 
 from functools import cache
 
+from generator.catalogs import is_patched
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.versions import version
 from generator.fit import formulas
 from generator.fit.demand import Demand
 from generator.fit.formulas import GIB
@@ -44,7 +44,7 @@ def reserve_is_unknown(model: DeclaredModel, engine: DeclaredEngine) -> bool:
     """
     if ENGINE_TRAITS[engine.name].reserves_outside:
         return False
-    return model.correction_gib is None and bool(version(engine.version).local)
+    return model.correction_gib is None and is_patched(engine.image, engine.version)
 
 
 def excess_gib(model: DeclaredModel, engine: DeclaredEngine, known: Shape) -> float:

@@ -67,6 +67,17 @@ MISSING = frozenset(
 )
 sys.meta_path.append(StandIns())
 
+_register_fake: Any = torch.library.register_fake
+
+
+def _registered(name: Any, *how: Any, **more: Any) -> Any:
+    """What PyTorch knows of an operator; those of a package that is not installed are left out."""
+    if isinstance(name, str) and name.startswith("sgl_kernel::"):
+        return lambda function: function
+    return _register_fake(name, *how, **more)
+
+
+torch.library.register_fake = _registered
 cuda: Any = torch.cuda
 cuda.is_available = lambda: True
 cuda.device_count = lambda: 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from generator.catalogs import is_patched
 from generator.catalogs.flag_files import versions
 from generator.catalogs.versions import version
 from generator.diagnostics import Related, Severity, listed
@@ -38,7 +39,7 @@ def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
             )
         return
     names = [str(entry[-1]) for entry in entries]
-    is_own = bool(version(flags.engine.version).local)
+    is_own = is_patched(flags.engine.image, flags.engine.version)
     instead = "list what the build has under engine.own, or " if is_own else ""
     yield Fault(
         f"{flags.parser.name} does not accept {listed(names, 'and')} in this form, and sparkgen "

@@ -7,13 +7,15 @@ is known or reported about other kinds.
 from collections.abc import Mapping
 from functools import cache, partial
 
+from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import Release, release
-from generator.engines.rows import Facts
+from generator.engines.rows import Facts, class_since
 from generator.engines.startup import Start
 from generator.records import record
 from generator.resources import rows
 
 _NEVER: Release = (10**6,)
+_OLDEST = ENGINE_TRAITS["vllm"].startup_since
 
 
 @record
@@ -37,8 +39,12 @@ def kinds() -> Mapping[str, Kind]:
 
 
 def _has(feature: str, start: Start) -> bool | None:
-    known = kinds().get(start.model_type)
-    return None if known is None else getattr(known, feature) <= release(start.engine.version)
+    """Whether the class has it; what the oldest release that was read has may be older."""
+    since = getattr(kinds().get(start.model_type), feature, None)
+    own = release(start.engine.version)
+    if since is None or own < since == _OLDEST or class_since(start):
+        return None
+    return bool(since <= own)
 
 
 def _later(feature: str, start: Start) -> str:
