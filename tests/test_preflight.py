@@ -3,6 +3,7 @@
 With a real vLLM, `pytest -n0 -m cluster tests/test_real_preflight.py` asks the same scripts.
 """
 
+import importlib
 import importlib.util
 import json
 import os
@@ -10,8 +11,11 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from conftest import Command
@@ -212,6 +216,74 @@ def test_what_vllm_could_not_be_asked(command: str, why: str, image: Path) -> No
     status, answers = ask(image, "vllm", command)
     assert (status, answers[-1]["status"]) == (3, "could not ask")
     assert answers[-1]["why"].startswith(why)
+
+
+@pytest.fixture
+def ask_vllm(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """ask_vllm.py as a module, with stand-ins for what it imports of vLLM once it has layers."""
+    calls: list[str] = []
+
+    class EngineCore:
+        def _initialize_kv_caches(self, _: object) -> object:
+            return self.model_executor.get_kv_cache_specs()  # type: ignore[attr-defined]
+
+    def specs(_: object) -> str:
+        calls.append("specs")
+        return "specs"
+
+    platform = SimpleNamespace(update_block_size_for_backend=lambda _: calls.append("block size"))
+    held: dict[str, dict[str, Any]] = {
+        "config": {"set_current_vllm_config": lambda _: nullcontext()},
+        "platforms": {"current_platform": platform},
+        "v1.core.sched.output": {"SchedulerOutput": None},
+        "v1.engine.core": {"EngineCore": EngineCore},
+        "v1.worker.gpu.attn_utils": {"get_kv_cache_spec": specs},
+    }
+    for name, names in held.items():
+        parts = f"vllm.{name}".split(".")
+        for end in range(1, len(parts) + 1):
+            package = ".".join(parts[:end])
+            if package not in sys.modules:
+                monkeypatch.setitem(sys.modules, package, ModuleType(package))
+        vars(sys.modules[f"vllm.{name}"]).update(names)
+    monkeypatch.syspath_prepend(str(PREFLIGHT))
+    for name in ("answers", "ask_vllm"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    module: Any = importlib.import_module("ask_vllm")
+    module.calls = calls
+    return module
+
+
+def test_blocks_have_their_size_before_the_cache_is_planned(ask_vllm: Any) -> None:
+    """Layers of recurrent states make the blocks of attention larger."""
+    assert ask_vllm.plan_cache(SimpleNamespace(), 1 << 30) == ["specs"]
+    assert ask_vllm.calls == ["block size", "specs"]
+
+
+def test_graphs_are_settled_for_all_sequences(ask_vllm: Any) -> None:
+    """By the layers that support the least; vLLM compares the sequences with the blocks then."""
+
+    def layer(name: str, support: int) -> SimpleNamespace:
+        builder = SimpleNamespace(get_cudagraph_support=lambda *_: SimpleNamespace(value=support))
+        backend = SimpleNamespace(get_name=lambda: name, get_builder_cls=lambda: builder)
+        return SimpleNamespace(get_attn_backend=lambda: backend)
+
+    settle = Mock()
+    compilation = SimpleNamespace(
+        static_forward_context={"a": layer("FLASH_ATTN", 3), "b": layer("GDN_ATTN", 1)},
+        resolve_cudagraph_mode_and_sizes=settle,
+    )
+    config = SimpleNamespace(
+        compilation_config=compilation,
+        num_speculative_tokens=2,
+        scheduler_config=SimpleNamespace(max_num_seqs=64),
+    )
+    groups = [SimpleNamespace(layer_names=[name], kv_cache_spec=None) for name in "ab"]
+    planned = SimpleNamespace(kv_cache_groups=groups)
+    ask_vllm.check_graphs(config, planned)
+    (support, *rest), named = settle.call_args
+    assert (support.value, *rest) == (1, "GDN_ATTN", 3)
+    assert named == {"kv_cache_config": planned, "max_num_reqs": 64}
 
 
 def test_vllm_that_crashes_has_said_nothing(image: Path) -> None:
