@@ -178,7 +178,7 @@ def _title(condition: Condition) -> tuple[str, Release, Release]:
 
 _WORDS = {
     *("for", "when", "unless", "at", "says", "help", "nearest", "since", "until", "source"),
-    *("effect", "flag", "needs", "write", "excludes", "repeats", "least", "above", "most", "below"),
+    *("effect", "flag", "needs", "write", "repeats", "least", "above", "most", "below"),
     "supports",
 }
 _PLACES = ("env", "shape", "model", "speculative", "engine", "parallel")

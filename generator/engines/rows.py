@@ -2,7 +2,7 @@
 
 A row is met if all tests under `when` hold and none under `unless` does. Its finding `says` what is
 wrong and how to `help`, at the first subject under `when` or the one named by `at`. What many rows
-say of a `flag` has a word of its own: `needs`, `excludes`, `repeats`, and the bounds
+say of a `flag` has a word of its own: `needs`, `repeats`, and the bounds
 of a number.
 
 With `supports`, it is not met if the site says that its build has that feature.
@@ -115,13 +115,12 @@ def _related(row: Row) -> Row:
             "says": f"'{flag}' needs '{other}'",
             "help": f"write '{other}: {row.get('write', 'true')}' beside it, or remove it",
         }
-    for word, test, says in (
-        ("excludes", "set", "'{}' can't be combined with '{}'"),
-        ("repeats", "given", "'{}' and '{}' set the same thing"),
-    ):
-        if other := row.get(word):
-            when = {flag: test, other: test}
-            return {"when": when, "says": says.format(flag, other), "help": "keep one of the two"}
+    if other := row.get("repeats"):
+        return {
+            "when": {flag: "given", other: "given"},
+            "says": f"'{flag}' and '{other}' set the same thing",
+            "help": "keep one of the two",
+        }
     bounds = {word: row[word] for word in _BOUNDS if word in row}
     wanted = " and ".join(
         f"{'at ' * (word in ('least', 'most'))}{word} {bound:g}" for word, bound in bounds.items()

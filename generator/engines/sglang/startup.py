@@ -25,17 +25,10 @@ def _spreads_experts(start: Start) -> bool:
     return (start.sizes.expert or exchanged) and start.sizes.tensor > 1
 
 
-def _is_whole_tensor(start: Start) -> bool:
-    """Whether the model is split by tensors alone, without drafts."""
-    sizes, data = start.sizes, start.count("attn-dp-size")
-    return sizes.tensor > 1 and sizes.pipeline == 1 and not start.method and data <= 1
-
-
 FACTS: rows.Facts = {
     "page": _page,
     "pages": lambda start: " or ".join(map(str, _PAGES.get(start.word("attention-backend"), ()))),
     "spread": _spreads_experts,
-    "whole_tensor": _is_whole_tensor,
     "block": lambda start: start.drafted + 1 if start.drafted else None,
     "keyed": lambda start: "SGLANG_API_KEY" in (start.engine.secrets or ()),
 }
