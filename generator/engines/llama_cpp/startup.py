@@ -41,14 +41,6 @@ def _unknown_devices(start: Start) -> Refusal | None:
     return None
 
 
-def _several_devices_of_images(start: Start) -> Refusal | None:
-    if len(_devices(start, "mmproj-device")) > 1:
-        return start.refuse(
-            "mmproj-device", "images are processed on one device", "write CUDA0, or remove it"
-        )
-    return None
-
-
 def _variables_of_numbers(start: Start) -> Refusal | None:
     known = catalog(start.engine.name, start.settings.version) if start.environment.given else None
     flags = {flag.variable: flag for flag in known.flags()} if known else {}
@@ -90,7 +82,6 @@ FACTS: rows.Facts = {
 CONDITIONS = (
     *rows.conditions("llama.cpp", FACTS),
     Condition(_unknown_devices, f"{_ARGUMENTS}:1135"),
-    Condition(_several_devices_of_images, f"{_ARGUMENTS}:2625"),
     Condition(_variables_of_numbers, f"{_ARGUMENTS}:806"),
     Condition(_forms, _ARGUMENTS),
 )

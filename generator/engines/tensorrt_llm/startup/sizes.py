@@ -3,8 +3,6 @@
 from generator.engines.rows import Facts
 from generator.engines.startup import Condition, Refusal, Start
 
-_PATH = ("model", "speculative", "config")
-
 
 def _layers_of_stages(start: Start) -> Refusal | None:
     layers = start.value("config", "pp_partition")
@@ -41,28 +39,6 @@ def _experts_of_ranks(start: Start) -> Refusal | None:
     return None
 
 
-def _schedule(start: Start) -> Refusal | None:
-    key, drafted = "draft_len_schedule", start.drafted
-    lengths = start.draft_setting(key)
-    if not isinstance(lengths, dict) or not drafted:
-        return None
-    by_batch = {str(batch): length for batch, length in lengths.items()}
-    if by_batch.get("1") != drafted:
-        return Refusal(
-            f"a schedule must begin with batch size 1 and the {drafted} drafted tokens",
-            (*_PATH, key),
-            f"write '1: {drafted}' in it",
-        )
-    wrong = [n for n in by_batch.values() if not isinstance(n, int) or not 0 <= n <= drafted]
-    if wrong:
-        return Refusal(
-            f"{wrong[0]} is not within the {drafted} drafted tokens",
-            (*_PATH, key),
-            f"write 0 to {drafted}",
-        )
-    return None
-
-
 FACTS: Facts = {
     "largest_graph": lambda start: max(
         start.numbers("config", "cuda_graph_config", "batch_sizes"), default=None
@@ -74,5 +50,4 @@ FACTS: Facts = {
 CONDITIONS = (
     Condition(_layers_of_stages, "tensorrt_llm/mapping.py, pp_layers"),
     Condition(_experts_of_ranks, "tensorrt_llm/mapping.py"),
-    Condition(_schedule, "tensorrt_llm/llmapi/llm_args.py, DecodingBaseConfig"),
 )
