@@ -148,7 +148,7 @@ def without_memory():
         return isinstance(value, (str, torch.device)) and str(value).startswith("cuda")
 
     def together(given):
-        """Tables lose their memory beside tensors that have none: operators need all on one device."""
+        """Tables lose their memory beside tensors without: operators need all on one device."""
         held = [each for each in tree_leaves(given) if isinstance(each, torch.Tensor)]
         if len({each.device for each in held}) < 2:
             return given
