@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import count
 
 from generator.adoption.draft import Draft
-from generator.adoption.found import GUESSED_PREFIX, FoundNode, Interface, Word
+from generator.adoption.found import GUESSED_PREFIX, FoundNode, Interface, Variable, Word
 from generator.diagnostics import KeyPath
 from generator.fabric.shapes import islands
 from generator.fabric.topologies import DIRECT, PAIRS, SINGLE, SWITCH, TOPOLOGIES, without_a_switch
@@ -60,10 +60,11 @@ def _uplink(node: FoundNode) -> int | None:
     return _HALVES[node.gateway][0] if node.gateway in _HALVES else None
 
 
-def named_ports(words: Iterable[str]) -> tuple[int, ...]:
+def named_ports(variables: Iterable[Variable]) -> tuple[int, ...]:
     """The ports whose interfaces or devices are named in the values of variables."""
     known = {**_HALVES, **_HCAS}
-    texts = [part.lstrip("=^").partition(":")[0] for word in words for part in word.split(",")]
+    values = [v.value.text for v in variables if "IFNAME" in v.name or "HCA" in v.name]
+    texts = [part.lstrip("=^").partition(":")[0] for word in values for part in word.split(",")]
     return tuple(sorted({known[text][0] for text in texts if text in known}))
 
 

@@ -3,17 +3,9 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain
 
 from generator.adoption import docker, items, keyfiles, netplan, printed, units
-from generator.adoption.found import (
-    Container,
-    FoundNode,
-    Interface,
-    Item,
-    Neighbor,
-    Word,
-)
+from generator.adoption.found import Container, FoundNode, Interface, Item, Neighbor, Word
 from generator.adoption.shell import shell_words, unwrapped
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
@@ -48,19 +40,16 @@ class _Reader:
 
     def node(self) -> FoundNode:
         written = list(self._netplan())
-        configured = netplan.merged(chain(written, self._keyfiles()))
+        configured = netplan.merged((*written, *self._keyfiles()))
         for path in self._under("commands/"):
             if path.endswith(".json") and not _is_json(self._capture.texts[path]):
                 self.unread.append(self._text_of(path).line(0))
         live = self._get("commands/ip-addr.json")
         found = tuple(printed.interfaces(live, configured).values()) if live else ()
         interfaces = found or tuple(configured.values())
-        conf = self._get("files/etc/nccl.conf")
         own = [path for path in self._capture.texts if re.fullmatch(r"files/.*/\.nccl\.conf", path)]
-        settings = [*(variables(conf) if conf else ())]
-        for path in own:
-            text = self._get(path)
-            settings += variables(text) if text else ()
+        texts = filter(None, map(self._get, ("files/etc/nccl.conf", *own)))
+        settings = [variable for text in texts for variable in variables(text)]
         self.items += [Item(v.name, v.value.text, (v.value,), "nccl") for v in settings]
         if len(settings) > _MAX_SETTINGS:
             why = f"its files of NCCL have more than {_MAX_SETTINGS} lines"
@@ -78,7 +67,7 @@ class _Reader:
             user=self._user(),
             place=self._text_of("capture.txt").line(0),
             gateway=self._gateway(),
-            repeats=tuple(netplan.repeats(chain.from_iterable(written))),
+            repeats=tuple(netplan.repeats(written)),
             unread=tuple(self.unread),
         )
 
@@ -94,7 +83,7 @@ class _Reader:
     def _under(self, folder: str) -> Iterator[str]:
         return (path for path in sorted(self._capture.texts) if path.startswith(folder))
 
-    def _netplan(self) -> Iterator[tuple[Interface, ...]]:
+    def _netplan(self) -> Iterator[Interface]:
         for path in self._under("files/etc/netplan/"):
             text = self._text_of(path)
             file = Yaml(text, source.read(text.file, text.text.encode()))
@@ -102,14 +91,14 @@ class _Reader:
                 self.unread.append(text.line(0))
                 continue
             self.items += items.of_yaml(file, "netplan")
-            yield tuple(netplan.interfaces(file))
+            yield from netplan.interfaces(file)
 
-    def _keyfiles(self) -> Iterator[tuple[Interface, ...]]:
+    def _keyfiles(self) -> Iterator[Interface]:
         for path in sorted(self._capture.texts):
             if path.startswith(("files/etc/NetworkManager/", "files/etc/systemd/network/")):
                 text = self._text_of(path)
                 self.items += items.of_entries(text, "keyfile")
-                yield tuple(keyfiles.interfaces(text))
+                yield from keyfiles.interfaces(text)
 
     def _linked(self, interfaces: tuple[Interface, ...]) -> tuple[Interface, ...]:
         """The interfaces with the link states of ibdev2netdev, where `ip` has none."""

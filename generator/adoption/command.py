@@ -141,14 +141,14 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
         program = word.text.rpartition("/")[2]
         if served := starting.served(program, texts[at + 1] if at + 1 < len(texts) else ""):
             engine, taken = served
-            own = _until_break(words[at + taken :])
+            handed, own = _handed_on(_until_break(words[at + taken :]), container.words)
             given = list(_given(words[:at]))
             env = (*container.env, *(passed(word) for word in given))
             found = _command(engine, replace(container, env=env), own, ray, programs)
             rest = [word for word in words if word not in given]
             begin = at - len(words) + len(rest)
-            outside = tuple(_outside(rest, begin, begin + taken + len(own)))
-            return replace(found, outside=outside, program=tuple(words[at : at + taken]))
+            outside = tuple(_outside(rest, begin, begin + taken + len(handed) + len(own)))
+            return replace(found, outside=outside, program=(*words[at : at + taken], *handed))
         if worked_for := starting.worked_for(program):
             return Command(worked_for, container, "", is_worker=True, outside=whole)
     marked = starting.marked(container.image.text) if container.image else ""
@@ -176,6 +176,14 @@ def find(container: Container, programs: dict[str, str]) -> Command | None:
     return None
 
 
+def _handed_on(words: list[Word], outer: Sequence[Word]) -> tuple[list[Word], list[Word]]:
+    """A script's $@ and the name that stands before its arguments, and the words without both."""
+    for at, (word, after) in enumerate(pairwise(words)):
+        if word.text == "$@" and word not in outer and after in outer:
+            return words[at : at + 2], words[:at] + words[at + 2 :]
+    return [], words
+
+
 def _given(words: Sequence[Word]) -> Iterator[Word]:
     """The words that give variables to the command that comes next in the same shell."""
     for own in commands(words):
@@ -189,8 +197,10 @@ def is_server(container: Container) -> bool:
     uses_gpu = any(
         re.search("gpu", item.what) or re.search("nvidia", item.value) for item in container.items
     )
+    image = container.image.text if container.image else ""
     is_told = container.is_launched or _names_a_model(container)
-    return uses_gpu or (container.image is not None and is_told)
+    is_own = any(w.text.endswith(".sh") for w in container.words) and starting.marked(image)
+    return uses_gpu or bool(is_own or (is_told and (image or container.name == "unit")))
 
 
 def _names_a_model(container: Container) -> bool:

@@ -16,7 +16,6 @@ from generator.adoption.nodes import (
     has_fabric,
     has_settings,
     is_mesh,
-    named_ports,
     uses_first_halves,
     variables_of,
 )
@@ -52,7 +51,7 @@ def alone(
     mine = variables[nodes[len(missing)].name]
     cabling = cables.Cabling(
         [cables.wired(node) for node in nodes],
-        named_ports(mine),
+        cables.named_ports(mine),
         ranks,
         stated_cables,
         is_mesh=is_mesh(nodes, mine),
@@ -89,7 +88,7 @@ def grouped(
     mine = variables[widest][groups[widest][0]]
     cabling = cables.Cabling(
         [cables.wired(node) for node in known.values()],
-        named_ports(mine),
+        cables.named_ports(mine),
         0,
         stated_cables,
         groups,

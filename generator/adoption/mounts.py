@@ -143,5 +143,4 @@ def _mount(word: Word) -> Mount | None:
     else:
         source, _, rest = text.partition(":")
         target = rest.partition(":")[0]
-    is_path = source.startswith(("/", ".", "~", "$", "%", "__"))
-    return Mount(source.rstrip("/"), target.rstrip("/"), word) if is_path and target else None
+    return Mount(source.rstrip("/"), target.rstrip("/"), word) if source and target else None

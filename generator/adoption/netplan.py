@@ -82,21 +82,12 @@ def losses(file: Yaml) -> Iterator[Loss]:
                 yield Loss(f"the address {word.text} of {name}, which is none", word)
 
 
-def merged(files: Iterator[tuple[Interface, ...]]) -> dict[str, Interface]:
+def merged(interfaces: Iterable[Interface]) -> dict[str, Interface]:
     """The interfaces of several files as netplan merges them: lists of addresses add up."""
     found: dict[str, Interface] = {}
-    for own in files:
-        for one in own:
-            known = found.get(one.name)
-            found[one.name] = one if known is None else _both(known, one)
+    for one in interfaces:
+        known = found.get(one.name, one)
+        own = tuple({word.text: word for word in (*known.addresses, *one.addresses)}.values())
+        mtu, master = one.mtu or known.mtu, one.master or known.master
+        found[one.name] = replace(known, addresses=own, mtu=mtu, master=master)
     return found
-
-
-def _both(known: Interface, later: Interface) -> Interface:
-    addresses = {word.text: word for word in (*known.addresses, *later.addresses)}
-    return replace(
-        known,
-        addresses=tuple(addresses.values()),
-        mtu=later.mtu or known.mtu,
-        master=later.master or known.master,
-    )

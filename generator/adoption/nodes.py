@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from generator.adoption import cables
 from generator.adoption import variables as environment
 from generator.adoption.cables import Cabling
 from generator.adoption.captures import serves
@@ -20,7 +19,7 @@ def nodes_of(found: Found) -> list[FoundNode]:
     loose = [node for node in found.nodes if not node.name]
     if not named:
         own = loose[0] if loose else FoundNode()
-        return [replace(own, name="spark1")]
+        return _by_rank(replace(own, name="spark1"))
     if loose:
         first = named[0]
         named[0] = replace(
@@ -29,6 +28,17 @@ def nodes_of(found: Found) -> list[FoundNode]:
             settings=first.settings + loose[0].settings,
         )
     return named
+
+
+def _by_rank(node: FoundNode) -> list[FoundNode]:
+    """The node, with what runs as further ranks of its first one on nodes of their own."""
+    found = [(container, find(container, {})) for container in node.containers]
+    ranks = [container for container, command in found if command and command.rank]
+    if not ranks or len(ranks) == sum(command is not None for _, command in found):
+        return [node]
+    first = tuple(container for container in node.containers if container not in ranks)
+    others = [FoundNode(f"spark{n}", containers=(c,)) for n, c in enumerate(ranks, 2)]
+    return [replace(node, containers=first), *others]
 
 
 def command_of(node: FoundNode) -> Command | None:
@@ -92,13 +102,6 @@ def is_mesh(nodes: Sequence[FoundNode], variables: Sequence[Variable]) -> bool:
     words = (i.value for node in nodes for c in node.containers if c.is_launched for i in c.items)
     mesh = {"nccl_ib_subnet_aware_routing=1", "nccl_net=mesh"}
     return not mesh.isdisjoint(said) or any(re.search(r"(?i)\bmesh\b", text) for text in words)
-
-
-def named_ports(variables: Sequence[Variable]) -> tuple[int, ...]:
-    """The ports that are named in variables."""
-    return cables.named_ports(
-        v.value.text for v in variables if "IFNAME" in v.name or "HCA" in v.name
-    )
 
 
 def uses_first_halves(variables: Sequence[Variable], cabling: Cabling) -> bool:

@@ -42,8 +42,8 @@ def llama_swap(file: Yaml) -> Iterator[Container]:
                 yield replace(one, items=(*one.items, *own))
 
 
-def kubernetes(file: Yaml) -> Iterator[Container]:
-    """The containers of all pods that a manifest describes."""
+def kubernetes(file: Yaml) -> Iterator[tuple[str, Container]]:
+    """The containers of all pods that a manifest describes, each with its node, if that is told."""
     for pod in _pods(file, file.root):
         paths = {
             name.text: path
@@ -51,8 +51,10 @@ def kubernetes(file: Yaml) -> Iterator[Container]:
             if (name := file.word(file.get(volume, "name")))
             and (path := file.word(file.get(volume, "hostPath", "path")))
         }
+        pinned = (("nodeSelector", "kubernetes.io/hostname"), ("nodeName",))
+        host = next(filter(None, (file.word(file.get(pod, *path)) for path in pinned)), None)
         for node in file.items(file.get(pod, "containers")):
-            yield _of_pod(file, pod, node, paths)
+            yield host.text if host else "", _of_pod(file, pod, node, paths)
 
 
 def _pods(file: Yaml, node: Any, depth: int = 0) -> Iterator[Any]:

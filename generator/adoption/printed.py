@@ -1,6 +1,6 @@
 """Interfaces from saved output of programs about a node's network."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from generator.adoption.found import Interface, Word
 from generator.adoption.text import Text
@@ -10,10 +10,7 @@ from generator.scaffold.outputs import interfaces as printed
 
 def interfaces(text: Text, configured: Mapping[str, Interface] = {}) -> dict[str, Interface]:
     """The interfaces in the output; those that are `configured` have their places there."""
-    return {one.name: one for one in _interfaces(text, configured)}
-
-
-def _interfaces(text: Text, configured: Mapping[str, Interface]) -> Iterator[Interface]:
+    found = {}
     for name, one in printed(text.text).items():
         known = configured.get(name, Interface(name, _word(text, one.name)))
         written = {word.text: word for word in known.addresses}
@@ -22,7 +19,8 @@ def _interfaces(text: Text, configured: Mapping[str, Interface]) -> Iterator[Int
         if known.mtu and (mtu is None or known.mtu.text == mtu.text):
             mtu = known.mtu
         master = known.master or (_word(text, one.master) if one.master else None)
-        yield Interface(name, known.place, addresses, mtu, one.has_link, master)
+        found[name] = Interface(name, known.place, addresses, mtu, one.has_link, master)
+    return found
 
 
 def _word(text: Text, part: Part) -> Word:

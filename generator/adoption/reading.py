@@ -93,7 +93,7 @@ def _is_relevant(node: FoundNode) -> bool:
 
 def _merged(node: FoundNode) -> FoundNode:
     """A node with each interface once, whichever files set it up."""
-    own = netplan.merged((one,) for one in node.interfaces)
+    own = netplan.merged(node.interfaces)
     if len(own) == len(node.interfaces):
         return node
     twice = netplan.repeats(node.interfaces)
@@ -214,9 +214,8 @@ class _Reader:
             self._losses += inventory.losses(file)
             self._items += items.of_yaml(file, "cluster")
         elif netplan.is_netplan(file):
-            given = _few(netplan.interfaces(file), "interfaces")
-            own = tuple(netplan.merged((one,) for one in given).values())
-            node = FoundNode(interfaces=own, gateway=netplan.gateway(file))
+            own = netplan.merged(_few(netplan.interfaces(file), "interfaces"))
+            node = FoundNode(interfaces=tuple(own.values()), gateway=netplan.gateway(file))
             self._losses += netplan.losses(file)
             self._items += items.of_yaml(file, "netplan")
             self._add(one.node or self._own_name(one.name), node)
@@ -242,12 +241,15 @@ class _Reader:
 
     def _manifests(self, one: Input, text: Text) -> bool:
         """Read the documents of a manifest of Kubernetes."""
-        found: list[Container] = []
+        found: dict[str, list[Container]] = {one.node: []}
         for part in _documents(text):
             file = Yaml(part, source.read(one.name, part.text.encode()))
-            found += orchestrated.kubernetes(file)
+            for host, container in orchestrated.kubernetes(file):
+                is_host = not one.node and TEXT_TYPES["hostname"].fits(host)
+                found.setdefault(host if is_host else one.node, []).append(container)
             self._items += items.of_yaml(file, "kubernetes")
-        self._contained(one, found, "a manifest of Kubernetes")
+        for node, containers in found.items():
+            self._contained(replace(one, node=node), containers, "a manifest of Kubernetes")
         return True
 
     def _contained(self, one: Input, found: Iterable[Container], what: str) -> None:
@@ -333,7 +335,7 @@ class _Reader:
         is_read, here = self._written(one, files)
         if own := _few(scripts.interfaces(words), "interfaces"):
             first = replace(one, name="spark1")
-            is_read = self._network(first, netplan.merged((i,) for i in own).values())
+            is_read = self._network(first, netplan.merged(own).values())
         found = _few(docker.containers(words), _CONTAINERS)
         found = found or _few(docker.containers(arrays), _CONTAINERS)
         if not any(find(container, {}) for container in found):

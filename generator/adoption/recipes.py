@@ -125,9 +125,8 @@ def settings(variables: Sequence[Variable]) -> tuple[Container, list[FoundNode]]
         for v in variables
         if v.name.startswith(_PREFIX)
     ]
-    for name, given in (("NCCL_SOCKET_IFNAME", "ETH_IF"), ("NCCL_IB_HCA", "IB_IF")):
-        if given in values:
-            env.append(Variable(name, values[given]))
+    names = {"ETH_IF": "NCCL_SOCKET_IFNAME", "IB_IF": "NCCL_IB_HCA"}
+    env += [Variable(name, values[given]) for given, name in names.items() if given in values]
     interface, listed = values.get("ETH_IF"), values.get("CLUSTER_NODES")
     addresses = [part.strip() for part in listed.text.split(",")] if listed else []
     nodes = [

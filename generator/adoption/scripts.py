@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
-from generator.adoption.command import find
+from generator.adoption.command import find, is_server
 from generator.adoption.docker import EXPORTS, variable
 from generator.adoption.flow import behind, commands
 from generator.adoption.found import Container, Interface, Variable, Word
@@ -62,7 +62,7 @@ def started(words: Sequence[Word], env: tuple[Variable, ...]) -> Iterator[Contai
         if found := re.fullmatch(r"ExecStart=[-@:+!]*(.+)", first.text):
             own = (Word(found[1], first.file, first.span), *command[1:])
             container = Container("unit", words=own, env=env)
-            if find(container, {}):
+            if find(container, {}) or is_server(container):
                 yield container
 
 

@@ -29,7 +29,7 @@ from generator.sitefile.defaults import default
 from generator.sitefile.source import Plain
 from generator.sitefile.text_types import TEXT_TYPES
 
-_SNAPSHOT = re.compile(r".*/models--([^/]+?)--([^/]+)/snapshots/([0-9a-f]{40})/?")
+_SNAPSHOT = re.compile(r".*/models--([^/]+?)--([^/]+)/snapshots/(([0-9a-f]{40})/?|\$.*)")
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -120,6 +120,9 @@ def compare(draft: Draft, head: Command, command: Command) -> None:
         why = same if known.get(entry.name) == entry.value else own if is_own else ""
         draft.ended.append(_as_on_head(entry.item, why))
     draft.ended += map(of_table, command.outside)
+    there, here = ((*c.mounts, *c.options.values()) for c in (head.container, command.container))
+    shared = [word for word in here if word.text in {other.text for other in there}]
+    draft.ended += [_as_on_head(Item(word.text, word.text, (word,)), same) for word in shared]
     for word in _words(command):
         why = same if word.text in theirs else ""
         draft.ended.append(_as_on_head(Item(word.text, word.text, (word,)), why))
@@ -150,10 +153,10 @@ def unknown(draft: Draft, container: Container) -> None:
     """Write what can be said of an engine that is not known here: its image, model and port."""
     _assume(draft, "it can't be told what is served")
     image = container.image
+    what = f"in {image.text}" if image else f"of {container.owner}"
+    why = f"the engine {what}, which can't be told: {listed(list(STARTS), 'or')}"
+    draft.need(("engine", "name"), why, next(iter(STARTS)))
     if image and TEXT_TYPES["image"].fits(image.text):
-        why = f"the engine in {image.text}, which can't be told: {listed(list(STARTS), 'or')}"
-        draft.todo[("engine", "name")] = why
-        draft.comments[("engine", "name")] = f"TODO: {why}"
         draft.put(("engine", "image"), image.text, image)
     named = [word for word in container.words if _HUB_ID.fullmatch(word.text)]
     for word in named[:1]:
@@ -170,7 +173,7 @@ def unknown(draft: Draft, container: Container) -> None:
     words = [word for word in container.words if word not in known and not word.breaks]
     said = [*options(Item("", "", container.words), words)]
     said += [Item(v.name, v.value.text, (v.value,)) for v in container.env if v.value not in known]
-    why = "of a container whose engine can't be told"
+    why = "of an engine that can't be told"
     draft.ended += [Ended(item, End.LOST, why=why) for item in said]
 
 
@@ -234,9 +237,9 @@ def _image(draft: Draft, command: Command) -> None:
         if is_known:
             draft.put(("engine", "image"), image.text, image)
         else:
-            why = f"the image, which is known only when it runs: {image.text}"
-            is_left = image.text == REMOVED
-            draft.lose("the capture left it out" if is_left else "only the shell knows it", image)
+            why = "only the shell knows it" if is_open(image.text) else "no image has such a name"
+            draft.lose("the capture left it out" if image.text == REMOVED else why, image)
+            why = f"the image, of which this is no name: {image.text}"
             draft.need(("engine", "image"), why, STARTS[command.engine].image)
 
 
@@ -257,13 +260,22 @@ def _with_mods(draft: Draft, container: Container, image: Word) -> bool:
     return True
 
 
+def _of_hub(draft: Draft, word: Word) -> Word:
+    """The id of a model in place of its folder in the hub, whose revision is written."""
+    found = _SNAPSHOT.fullmatch(word.text)
+    if found is None:
+        return word
+    if found[4]:
+        draft.put(("model", "revision"), found[4], word)
+    remark = word.remark if found[4] else "the revision is known only when it runs"
+    return replace(word, text=f"{found[1]}/{found[2]}", remark=remark)
+
+
 def _model(draft: Draft, command: Command, word: Word) -> None:
     """Write the model by its name in the catalog, its id, or its file or folder."""
+    word = _of_hub(draft, word)
     text = word.text
     reads_gguf = ENGINE_TRAITS[command.engine].reads_gguf
-    if snapshot := _SNAPSHOT.fullmatch(text):
-        text = f"{snapshot[1]}/{snapshot[2]}"
-        draft.put(("model", "revision"), snapshot[3], word)
     if reads_gguf and _HUB_ID.fullmatch(text.partition(":")[0]):
         repository, _, kind = text.partition(":")
         file = f"{MODEL_FILES}/{repository.partition('/')[2]}{f'-{kind}' if kind else ''}.gguf"

@@ -310,7 +310,10 @@ class _Shell:
         for name, default in re.findall(r"\$\{?([A-Za-z_]\w*|[1-9])(:?[-=])?", raw):
             is_default = name in self._options or (default and name not in self.known)
             if self._remarks.get(name) or is_default:
-                return self._remarks.get(name) or f"the default of ${name}, which may be changed"
+                said = f"the default of ${name}, which may be changed"
+                if self.known.get(name, "").startswith("$"):
+                    said = f"${name}, which whoever starts the script gives"
+                return self._remarks.get(name) or said
         return ""
 
     def _assign(self, name: str, is_more: bool, value: str, is_own: bool, remark: str) -> bool:
