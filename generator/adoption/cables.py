@@ -253,7 +253,7 @@ class Cabling:
             is_known = bool(self._groups and self._addressed())
             return [
                 ((w.node.name, port), (_SWITCH_NAME, number))
-                for port in sorted({p for w in self.nodes for p in w.ports}) or self._ports[:1]
+                for port in sorted({p for w in self.nodes for p in w.ports}) or self._ports
                 for number, w in enumerate(self.nodes, start=1 + port * len(self.nodes))
                 if port in (w.ports if is_known else w.ports or self._ports)
             ]
@@ -264,9 +264,8 @@ class Cabling:
         if TOPOLOGIES[self.kind].most == 2:
             head = self.nodes[0].ports or list(self._ports)
             worker = self.nodes[1].ports or head
-            return edges or [
-                ((names[0], a), (names[1], b)) for a, b in zip(head[:1], worker[:1], strict=False)
-            ]
+            guessed = [((names[0], a), (names[1], b)) for a, b in zip(head, worker, strict=False)]
+            return edges or guessed
         if len(edges) == len(names):
             return self._around(edges)
         return [((a, 0), (b, 1)) for a, b in zip(names, [*names[1:], names[0]], strict=True)]

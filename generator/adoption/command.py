@@ -15,6 +15,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import FlagCatalog, ResolvedFlag
 from generator.records import record, replace
+from generator.resources import words
 from generator.settings.values import parsed
 from generator.sitefile.redaction import is_secret_key
 
@@ -25,6 +26,8 @@ _BEFORE = re.compile(
     r"if|then|elif|else|fi|for|while|do|done|esac|!|\{|\}|(.*/)?(ba|da)?sh|-[a-z]*c"
 )
 _NAMES_A_MODEL = re.compile(r"--(model(-path)?|served-model-name|hf-repo)(=.*)?|.*\.gguf")
+# Flags of llama.cpp that take a list with commas, to which each further one adds.
+_ADDED = frozenset(words("llama-added.txt"))
 _REDIRECTION = re.compile(r"[0-9&]?(>>?|<|<<<)(&?[^{<>]*)$")
 
 
@@ -247,7 +250,8 @@ def _command(
             at += len(taken)
         entry = replace(_entry(known, name, taken, word), words=(word, *taken))
         before = next((e for e in entries if e.name == entry.name), None)
-        if found and found.flag.many == "append" and before and taken:
+        is_more = found and (found.flag.many == "append" or found.flag.name in _ADDED)
+        if is_more and before and taken:
             # The parser adds each to a list, so that they are one setting.
             both = [*(v if isinstance(v := before.value, list) else [v]), entry.value]
             entries[entries.index(before)] = replace(

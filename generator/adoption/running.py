@@ -107,6 +107,14 @@ def port(command: Command) -> str:
     return str(entry.value if entry else ENGINE_TRAITS[command.engine].api_port)
 
 
+def takes_port(command: Command) -> bool:
+    """Whether a command takes its port on the node, not only on a network of its container's."""
+    options = command.container.options
+    network = options.get("network", options.get("net"))
+    is_shared = network is not None and network.text in ("host", "true")
+    return is_shared or command.container.image is None or "p" in options or "publish" in options
+
+
 def is_instead(command: Command, others: Sequence[Command]) -> bool:
     """Whether only one of a command and others of its node runs: by its port, or by its branch."""
     mine = dict(block.split(":") for block in command.around if ":" in block)

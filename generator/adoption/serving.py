@@ -306,7 +306,7 @@ def _model(draft: Draft, command: Command, word: Word) -> None:
     elif _HUB_ID.fullmatch(text) or text.startswith("/"):
         draft.put(("model", "source"), text, word)
     else:
-        _without_model(draft, _ONLY_RUNNING, word)
+        _without_model(draft, "it is neither the id of a model nor its path", word)
 
 
 _AROUND = {
