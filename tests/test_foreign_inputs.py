@@ -242,7 +242,7 @@ def test_lines_of_written_files_are_named() -> None:
     assert ends[11] == (End.LOST, "it is not read")
     assert ends[14][0] is End.OTHER
     assert result.draft.get("model", "name") == "gpt-oss-20b"
-    assert "-O3: an argument that sparkgen doesn't know" in [one.line for one in result.ended]
+    assert str(result.draft.get("engine", "args", "optimization-level")) == "3"
 
 
 OPEN = [
@@ -453,7 +453,7 @@ def test_values_of_conditions_are_all_named(before: str, told: str) -> None:
     assert lost.endswith(f": {told}")
 
 
-@pytest.mark.parametrize("behind", ["-O3", '<<< "yes"', "> start.log"])
+@pytest.mark.parametrize("behind", ["-Z3", '<<< "yes"', "> start.log"])
 def test_a_word_that_is_no_variable_leaves_where_the_engine_listens(behind: str) -> None:
     result = adopted("start.sh", f"vllm serve openai/gpt-oss-20b {behind}\n")
     check(result)
@@ -476,3 +476,70 @@ def test_thousands_of_options_are_read_in_seconds() -> None:
     began = time.process_time()
     assert find(known.nodes[0].containers[0], {})
     assert time.process_time() - began < 10
+
+
+HANDED_ON = """podman run -d --network host --entrypoint /bin/bash vllm/vllm-openai:v0.25.0 \\
+  -lc 'unset NCCL_GRAPH_FILE; exec vllm serve "$@"' \\
+  -- /root/.cache/huggingface/hub/models--openai--gpt-oss-20b/snapshots/$(ls /tmp) --port 8001 -O3
+"""
+RANKS = """services:
+  head:
+    image: vllm/vllm-openai:v0.25.0
+    network_mode: host
+    command: vllm serve openai/gpt-oss-20b --tensor-parallel-size 2 --nnodes 2 --node-rank 0
+  other:
+    image: vllm/vllm-openai:v0.25.0
+    network_mode: host
+    command: >-
+      vllm serve openai/gpt-oss-20b --tensor-parallel-size 2 --nnodes 2 --node-rank 1 --headless
+"""
+UNIT = """[Service]
+ExecStart=/opt/ds4/ds4-server --model /srv/models/flash.gguf --port 8123
+"""
+POD = """apiVersion: v1
+kind: Pod
+spec:
+  hostNetwork: true
+  nodeSelector:
+    kubernetes.io/hostname: gx10-two
+  containers:
+    - name: engine
+      image: vllm/vllm-openai:v0.25.0
+      args: [--model, openai/gpt-oss-20b]
+      volumeMounts:
+        - {name: hub, mountPath: /root/.cache/huggingface}
+  volumes:
+    - {name: hub, hostPath: {path: /srv/hub}}
+"""
+
+
+def test_arguments_that_a_script_hands_on_are_the_engines() -> None:
+    """The word before them is the script's name; a snapshot that only runs tell names its model."""
+    result = adopted("start.sh", HANDED_ON)
+    check(result)
+    assert result.draft.get("model", "name") == "gpt-oss-20b"
+    assert str(result.draft.get("engine", "port")) == "8001"
+    assert result.draft.get("engine", "args") == {"optimization-level": "3"}
+
+
+def test_further_rank_is_on_a_node_of_its_own() -> None:
+    result = adopted("compose.yaml", RANKS)
+    check(result)
+    assert [node["name"] for node in result.draft.data["nodes"]] == ["spark1", "spark2"]
+    assert not any("no part of the site" in one.why for one in result.ended)
+
+
+def test_unknown_program_of_a_unit_is_named() -> None:
+    result = adopted("ds4.service", UNIT)
+    check(result)
+    assert ("engine", "name") in result.draft.todo
+    assert result.draft.get("engine", "port") == 8123
+
+
+def test_pod_is_on_the_node_that_it_is_pinned_to() -> None:
+    result = adopted("pod.yaml", POD)
+    check(result)
+    assert result.draft.get("nodes", 0, "name") == "gx10-two"
+    assert result.draft.get("model", "cache") == "/srv/hub"
+    lost = [one.item.what for one in result.ended if one.end is End.LOST]
+    assert lost == []

@@ -98,9 +98,9 @@ def test_clean_nodes_are_as_the_site_says(path: Path, sparkgen: Command, tmp_pat
 def test_site_comes_back_from_its_nodes(path: Path, sparkgen: Command, tmp_path: Path) -> None:
     archives = [node.capture(tmp_path) for node in clean(valid_file(path))]
     outcome = sparkgen("import", *archives, "-o", "again.yaml", cwd=tmp_path)
-    assert (
-        outcome.out
-        == "again.yaml is written, as it was: nothing has changed since it was installed\n"
+    assert outcome.out == (
+        "again.yaml is written, as it was: nothing has changed since it was installed\n"
+        "nodes keep no policy and no 'catalogs/': copy yours beside it\n"
     )
     assert (tmp_path / "again.yaml").read_text() == path.read_text()
 

@@ -76,7 +76,9 @@ def adopt(
         else alone(draft, nodes, stated_cables)
     )
     interfaces.settle(draft, cabling)
-    _ordered(draft)
+    draft.data = {key: draft.data[key] for key in _ORDER if key in draft.data}
+    if "engine" in draft.data:
+        ordered_engine(draft)
     full = _assumed(draft, file, beside)
     ended = closed(found, draft)
     text = draft.text(ended)
@@ -115,9 +117,3 @@ def _is_of_form(draft: Draft, finding: Finding) -> bool:
     is_form = finding.stage == Stage.READING and finding.severity == Severity.ERROR
     is_there = bool(finding.path) and draft.get(*finding.path) is not None
     return is_form and is_there and finding.path not in draft.todo
-
-
-def _ordered(draft: Draft) -> None:
-    draft.data = {key: draft.data[key] for key in _ORDER if key in draft.data}
-    if "engine" in draft.data:
-        ordered_engine(draft)

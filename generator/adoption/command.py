@@ -238,7 +238,9 @@ def _command(
     while at < len(words):
         word = words[at]
         at += 1
-        name, equals, value = word.text.partition("=")
+        # vLLM reads -O3 so.
+        text = re.sub(r"-O(?=[0-3]$)", "--optimization-level=", word.text)
+        name, equals, value = text.partition("=")
         found = _found(known, name)
         if not (name.startswith("--") or found):
             positional.append(word)

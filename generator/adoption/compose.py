@@ -88,8 +88,7 @@ def _mounts(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Word]:
     for item in file.items(node):
         if word := file.word(item, known):
             name, _, rest = word.text.partition(":")
-            place = ("volumes", name, "driver_opts", "device")
-            device = file.word(file.get(file.root, *place), known)
+            device = file.word(file.get(file.root, "volumes", name, "driver_opts", "device"), known)
             yield replace(word, text=f"{device.text}:{rest}") if device else word
         elif (source := file.word(file.get(item, "source"), known)) and (
             target := file.word(file.get(item, "target"), known)

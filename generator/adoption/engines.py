@@ -27,7 +27,6 @@ from generator.hardware import FABRIC_HALVES
 from generator.records import replace
 
 _UNIT = "sparkgen-engine-"
-_TOO = "it is served too: a group of its own ('groups')"
 _SPLIT = "how the model is split over the nodes"
 _ENGINE = (
     *("name", "version", "image", "nccl", "launcher"),
@@ -262,11 +261,10 @@ def _other_engines(draft: Draft, nodes: Sequence[FoundNode], heads: Sequence[Com
             served, port = command.served, running.port(command)
             if served and not command.rank and (served.text, port) not in known:
                 known.add((served.text, port))
-                why = _TOO
-                if running.is_instead(command, mine):
+                why = "it is served too: a group of its own ('groups')"
+                is_apart = not (command.around or running.takes_port(command))
+                if running.is_instead(command, mine) and not is_apart:
                     why = "it is served instead of another: only one of them runs"
-                    if not running.takes_port(command) and not command.around:
-                        why = f"{_TOO}, at another port"
                 words = (served, *(word for word in command.container.words if word != served))
                 draft.ended.append(Ended(Item(served.text, served.text, words), End.LOST, why=why))
 

@@ -136,12 +136,12 @@ def inspected(file: Yaml) -> Iterator[Container]:
         name = file.word(file.get(node, "Name"))
         title = name.text.lstrip("/") if name else "container"
         env = environment(file, file.get(node, "Config", "Env"), {})
-        own = (one for one in env if not docker.OF_IMAGES.fullmatch(f"{one.name}="))
+        own = tuple(one for one in env if not docker.OF_IMAGES.fullmatch(f"{one.name}="))
         yield Container(
             title,
             file.word(file.get(node, "Config", "Image")),
             tuple(words),
-            tuple(own),
+            own,
             options,
             tuple(mounts),
             is_running=True,

@@ -67,9 +67,8 @@ class Input:
 def read(inputs: Iterable[Input]) -> Found:
     """Everything that files say; raises CaptureError for one with nothing about a cluster."""
     reader = _Reader()
-    given = list(inputs)
     # Files that set variables for others are read first.
-    for one in sorted(given, key=lambda one: not one.name.endswith(".env")):
+    for one in sorted(inputs, key=lambda one: not one.name.endswith(".env")):
         reader.read(one)
     return reader.found()
 

@@ -18,6 +18,7 @@ _SPLITS = (
     ("pipeline-parallel-size", "pp-size", "pipeline_parallel_size"),
     ("data-parallel-size", "dp-size"),
 )
+_PUBLISH = ("p", "publish")
 _ADDRESS = re.compile(r"(?<![\d.])\d+\.\d+\.\d+\.\d+(?![\d.])")
 
 
@@ -109,10 +110,9 @@ def port(command: Command) -> str:
 
 def takes_port(command: Command) -> bool:
     """Whether a command takes its port on the node, not only on a network of its container's."""
-    options = command.container.options
-    network = options.get("network", options.get("net"))
-    is_shared = network is not None and network.text in ("host", "true")
-    return is_shared or command.container.image is None or "p" in options or "publish" in options
+    given = command.container.options
+    is_shared = any(given[key].text == "host" for key in ("net", "network") if key in given)
+    return is_shared or command.container.image is None or not given.keys().isdisjoint(_PUBLISH)
 
 
 def is_instead(command: Command, others: Sequence[Command]) -> bool:

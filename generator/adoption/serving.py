@@ -265,10 +265,11 @@ def _of_hub(draft: Draft, word: Word) -> Word:
     found = _SNAPSHOT.fullmatch(word.text)
     if found is None:
         return word
-    if found[4]:
-        draft.put(("model", "revision"), found[4], word)
-    remark = word.remark if found[4] else "the revision is known only when it runs"
-    return replace(word, text=f"{found[1]}/{found[2]}", remark=remark)
+    word = replace(word, text=f"{found[1]}/{found[2]}")
+    if not found[4]:
+        return replace(word, remark="the revision is known only when it runs")
+    draft.put(("model", "revision"), found[4], word)
+    return word
 
 
 def _model(draft: Draft, command: Command, word: Word) -> None:

@@ -163,7 +163,9 @@ def _two_owners(node: FoundNode, container: Container) -> Iterator[Remark]:
     if restart is None or restart.text.partition(":")[0] not in _RESTARTS:
         return
     name = container.name.lstrip("/")
-    units = [unit for unit, start in node.units.items() if _starts(start.text, name)]
+    named = rf"(?<![\w-]){re.escape(name)}(?![\w-])|compose"
+    starts = ((unit, start.text) for unit, start in node.units.items() if "docker" in start.text)
+    units = [unit for unit, text in starts if re.search(named, text)]
     if units:
         yield _remark(
             "SG844",
@@ -175,15 +177,13 @@ def _two_owners(node: FoundNode, container: Container) -> Iterator[Remark]:
         yield _remark("SG882", *_ENDLESS, restart)
 
 
-def _starts(line: str, name: str) -> bool:
-    named = rf"(?<![\w-]){re.escape(name)}(?![\w-])|compose"
-    return "docker" in line and bool(re.search(named, line))
-
-
 def _written(texts: Mapping[str, str], variables: Iterable[Variable]) -> Iterator[Remark]:
     """Keys that a file gives to variables itself."""
     for variable in variables:
-        if _is_key(variable) and not _is_expanded(texts, variable.value):
+        text = variable.value.text
+        is_named = is_secret_key(variable.name) and text != REMOVED and _is_written(text)
+        is_key = is_named or is_secret_text(text)
+        if is_key and not _is_expanded(texts, variable.value):
             message = f"the value of {variable.name} is written in the file"
             yield _remark("SG845", message, _ADVICE, variable.value)
 
@@ -208,13 +208,6 @@ def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
 
 
 _ADVICE = "make it a new one, and keep it in a file that root alone reads, as by 'env_file'"
-
-
-def _is_key(variable: Variable) -> bool:
-    """Whether a variable's value is a key, and not one that a capture has removed."""
-    text = variable.value.text
-    named = is_secret_key(variable.name) and text != REMOVED and _is_written(text)
-    return named or is_secret_text(text)
 
 
 # Placeholders for keys in guides.

@@ -58,6 +58,7 @@ def import_recorded(inputs: Sequence[str], file: Path | None, quiet: bool, form:
     if file and not quiet:
         same = ": nothing has changed since it was installed" * (not changed)
         click.echo(f"{file} is written, as it was{same}")
+        click.echo("nodes keep no policy and no 'catalogs/': copy yours beside it")
     return True
 
 

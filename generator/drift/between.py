@@ -53,7 +53,7 @@ def _versions(capture: Capture) -> Iterator[tuple[str, str]]:
     for what, paths, pattern in rows("node-versions"):
         texts = (text for path, text in capture.texts.items() if re.fullmatch(paths, path))
         found = [version for text in texts for version in re.findall(pattern, text)]
-        if found and what == "the release of DGX OS":  # each update adds its own
-            found = found[-1:]
-        if found:
-            yield what, ", ".join(sorted(set(found)))
+        # Each update adds its own release.
+        shown = found[-1:] if what == "the release of DGX OS" else sorted(set(found))
+        if shown:
+            yield what, ", ".join(shown)

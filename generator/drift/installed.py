@@ -55,12 +55,12 @@ def restarts(unit: str, seen: Seen, started: str, read: Iterable[str]) -> Iterat
 
 def _seconds(started: str) -> float:
     """The seconds since 1970 of Docker's time, or of a file's; 0 if not known."""
-    if re.fullmatch(r"@[0-9]+", started):
-        return float(started[1:])
-    known = re.fullmatch(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8})(\.[0-9]+)?Z", started)
     try:
-        return datetime.fromisoformat(f"{known[1]}+00:00").timestamp() if known else 0
-    except ValueError:
+        if started.startswith("@"):
+            return int(started[1:])
+        known = datetime.fromisoformat(started)
+        return known.replace(microsecond=0).timestamp() if known.tzinfo else 0
+    except (ValueError, OverflowError):
         return 0
 
 

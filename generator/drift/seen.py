@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from generator.adoption.found import FoundNode
@@ -86,7 +86,11 @@ class Seen:
     @property
     def installed(self) -> Mapping[str, Installed]:
         """How the installed files are now."""
-        return dict(_installed(self.text("commands/installed.txt")))
+        line = r"(?m)^(same|edited|missing|unreadable) (\S+)(?: ([0-7]+) ([0-9]+))?$"
+        rows = re.findall(line, self.text("commands/installed.txt"))
+        return {
+            path: Installed(own, int(mode or "0", 8), int(t or 0)) for own, path, mode, t in rows
+        }
 
     @property
     def stale(self) -> list[str]:
@@ -94,10 +98,3 @@ class Seen:
         wanted = {path: file.sha256 for path, file in self.files.items()}
         known = self.recorded
         return sorted(p for p in wanted.keys() | known.keys() if wanted.get(p) != known.get(p))
-
-
-def _installed(text: str) -> Iterator[tuple[str, Installed]]:
-    for line in text.splitlines():
-        found = re.fullmatch(r"(same|edited|missing|unreadable) (\S+)( ([0-7]+) ([0-9]+))?", line)
-        if found:
-            yield (found[2], Installed(found[1], int(found[4] or "0", 8), int(found[5] or 0)))

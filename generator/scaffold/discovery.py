@@ -56,7 +56,8 @@ def discover(text: str) -> Discovery:
         if name not in FABRIC_HALVES and not _VIRTUAL.match(name) and _NAME.fullmatch(name)
         for address, _ in one.addresses
     ]
-    reached.sort(key=lambda known: _preference(known[0]))
+    # The RJ45 before any other cable, and a cable before Wi-Fi.
+    reached.sort(key=lambda known: (known[0] != RJ45, known[0].startswith("wl"), known[0]))
     name, address = reached[0] if reached else (None, None)
     networks = [IPv4Interface(own).network for one in found.values() for own, _ in one.addresses]
     told = {one.has_link for one in fabric.values()} != {None}
@@ -75,8 +76,3 @@ def _remarks(fabric: dict[str, Printed]) -> Iterable[str]:
         others = (fabric.get(Half(half.port, other).interface) for other in HALVES)
         if one.has_link is False and any(other and other.has_link for other in others):
             yield f"{name} has no link, and the other half of its port has one"
-
-
-def _preference(name: str) -> tuple[bool, bool, str]:
-    """Prefer the RJ45 to any other cable, and a cable to Wi-Fi."""
-    return name != RJ45, name.startswith("wl"), name

@@ -10,16 +10,8 @@ _FEW = 3
 
 def guesses(request: Request, plan: Plan) -> Iterator[str]:
     """Each guess as a sentence without a full stop."""
-    chosen = [
-        f"{word} {value}"
-        for word, value in (
-            ("kind", plan.kind),
-            ("engine", plan.engine),
-            ("model", plan.model),
-            ("user", plan.user),
-        )
-        if word not in request.given
-    ]
+    words = (word for word in ("kind", "engine", "model", "user") if word not in request.given)
+    chosen = [f"{word} {getattr(plan, word)}" for word in words]
     if chosen:
         yield f"{listed(chosen, 'and')}, since nothing said otherwise"
     examples = [node.name for node in plan.nodes if not node.is_known]
