@@ -239,7 +239,7 @@ def _image(draft: Draft, command: Command) -> None:
         else:
             why = "only the shell knows it" if is_open(image.text) else "no image has such a name"
             draft.lose("the capture left it out" if image.text == REMOVED else why, image)
-            why = f"the image, of which this is no name: {image.text}"
+            why = f"the image, {image.text}: {why}"
             draft.need(("engine", "image"), why, STARTS[command.engine].image)
 
 
