@@ -33,6 +33,9 @@ FOLDER = Path(str(SCHEMAS)) / "evidence"
 _FITTED = 154
 _NEWER_GIB = 121.6
 SPARK = "GB10"
+# The tokens of a step that vLLM has by default on GPUs with more memory that it can see.
+_STEP = "max-num-batched-tokens"
+_STEPS = {"B200": 16384} | dict.fromkeys(("H20", "H100", "H200", "RTX PRO 6000"), 8192)
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,9 @@ class Start:
             for index in range(self.data["nodes"])
         ]
         engine = {"image": "none"} | self.data["engine"]
+        step = _STEPS.get(self.data.get("gpu", SPARK))
+        if step and engine["name"] == "vllm":
+            engine["args"] = {_STEP: step} | engine.get("args", {})
         return Deployment(*serving({"nodes": nodes, "model": self.data["model"], "engine": engine}))
 
     @cached_property
@@ -116,9 +122,17 @@ class Printed:
         """Another figure of the same start."""
         return next((each.value for each in self.start.figures if each.kind == kind), None)
 
+    @property
+    def group(self) -> Deployment:
+        """What it is a figure of: with its drafts, unless the engine prints those apart."""
+        group = self.start.group
+        if self.data.get("drafts") != "apart":
+            return group
+        return replace(group, model=replace(group.model, speculative=None))
+
     def fit_at(self, tokens: int) -> Fit | None:
         """The fit with sequences of this many tokens."""
-        group = self.start.group
+        group = self.group
         return replace(group, model=replace(group.model, context_length=tokens)).assess()
 
 
@@ -177,7 +191,7 @@ def _tokens(figure: Printed) -> float | None:
 
 
 def _cache(figure: Printed) -> float | None:
-    one, held = _one(figure, figure.data["tokens"]), _held(figure.start)
+    one, held = _one(figure, figure.data["tokens"]), _held(figure)
     kept = 1 - held.shares[-1] if held and figure.data.get("states") == "apart" else 1
     return one * kept * figure.data.get("sequences", 1) if one else None
 
@@ -192,8 +206,8 @@ def _activations(figure: Printed) -> float | None:
     return max((node.activations_gib for node in fit.nodes), default=None) if fit else None
 
 
-def _held(start: Start) -> Cache | None:
-    group = start.group
+def _held(figure: Printed) -> Cache | None:
+    group = figure.group
     known, cached = shape(group.model), element_bytes(group.model)
     whole = complete(known) if known else None
     if known is None or whole is None or cached is None:
@@ -205,13 +219,13 @@ def _held(start: Start) -> Cache | None:
 
 
 def _block(figure: Printed) -> float | None:
-    held = _held(figure.start)
+    held = _held(figure)
     blocks = [pages.block for pages in held.pages if pages.kind == "state"] if held else []
     return max(blocks, default=None)
 
 
 def _states(figure: Printed) -> float | None:
-    held = _held(figure.start)
+    held = _held(figure)
     return ceil(held.fixed) / GIB if held else None
 
 

@@ -5,7 +5,7 @@ from statistics import median
 
 from evidence import Printed, Start, starts
 
-from generator.fit.speed import Speed
+from generator.fit.speed import LONGEST_PROMPT, Speed
 
 _NAMES = {
     "weights": "weights",
@@ -34,6 +34,8 @@ def compared(known: bool) -> Iterator[Printed]:
 def speed_of(figure: Printed) -> Speed | None:
     """The range that is told for a published speed."""
     at = figure.data.get("context") or figure.data["prompt"]
+    if figure.kind == "prefill" and at > LONGEST_PROMPT:
+        return None
     fit = figure.fit_at(at)
     return (fit.decode_full if figure.kind == "decode" else fit.prefill) if fit else None
 

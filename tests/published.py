@@ -94,7 +94,6 @@ SOLAR = "https://github.com/bjk110/spark_vllm_docker/blob/main/README.md"
 STATES_LOG = "llama.cpp's log of a Qwen3.5 with 18 layers of states, 2026"
 INKLING = "https://github.com/vllm-project/vllm/pull/54705"
 SOLAR_PAGES = "https://github.com/ai-dynamo/dynamo/tree/main/recipes/solar-open2-250b"
-ONE_MILLION = "https://github.com/bytebunkerlabs/dgx-spark-serve/blob/main/recipes/dsv4.env"
 STAGE_C = (
     "vLLM 0.21.1rc1.dev339+g1967a5627bc3's log on two Sparks, variant02-dspark-nvfp4, July 2026"
 )
@@ -1257,19 +1256,6 @@ FIGURES = (
         args={"max-mamba-cache-size": 8},
         kind=MIXED,
     ),
-    Figure(
-        "DeepSeek-V4-Flash-0731, tensor 2, vLLM 0.24, 0.8 of 121.63 GiB: tokens in its room",
-        1294708,
-        "tokens",
-        ONE_MILLION,
-        0.05,
-        lambda: (
-            room_gib("deepseek-v4-flash-0731", *ONE_WINDOW, tensor=2, **FOUR_IN_FP8)
-            / paged_gib("deepseek-v4-flash-0731", 1048576, "0.24.0", kv="fp8", tensor=2)
-            * 1048576
-        ),
-        ROOM,
-    ),
     held(
         "DeepSeek-V4-Flash-DSpark, tensor 2, with its draft: weights per node",
         79.52,
@@ -1286,6 +1272,7 @@ FIGURES = (
         "0.21.1",
         kv="nvfp4_ds_mla",
         tensor=2,
+        step=8192,
         tolerance=0.06,
     ),
     room(

@@ -538,7 +538,7 @@ def test_no_published_room_of_a_release_is_beyond_the_table() -> None:
 @pytest.mark.parametrize(
     ("version", "correction", "doubt"),
     [
-        ("0.29.1", None, 3.6),
+        ("0.29.1", None, 4.8),
         ("0.29.1", 0.0, 1.0),
         ("0.29.1", -9.0, 1.0),
         ("0.29.1+own", None, 12.89),
@@ -600,7 +600,7 @@ def test_weights_above_the_share_are_refused_for_any_build() -> None:
 
 def test_doubtful_fit_shows_both_figures_and_a_remedy() -> None:
     model = a_model(name="llama-3.3-70b-instruct-fp8", context_length=65536)
-    for version, why in (("0.33.0", "to 3.6 GiB more"), ("0.33.0+own", "may need another")):
+    for version, why in (("0.33.0", "to 4.8 GiB more"), ("0.33.0+own", "may need another")):
         engine = an_engine(version=version, memory_utilization=0.77)
         fit = assess(some_nodes(1, 121.6), model, engine)
         assert fit
@@ -1282,7 +1282,8 @@ def test_vllm_treats_a_spark_as_a_small_gpu_since_0_33() -> None:
     model = a_model(name="gpt-oss-120b")
     old = requested(model, an_engine(version="0.19.0"), 131072, WIDE)
     new = requested(model, an_engine(), 131072, WIDE)
-    assert (old.step, old.running, new.step, new.running) == (8192, 1024, 2048, 256)
+    assert (old.step, old.measured, old.running) == (2048, 8192, 1024)
+    assert (new.step, new.measured, new.running) == (2048, 2048, 256)
     assert step(an_engine(args={"max-num-batched-tokens": "16k"})) == 16000
 
 

@@ -302,7 +302,7 @@ def _encoding_bytes(model: CompleteShape, tensor: int, requested: Requested) -> 
     """Of as many images of the largest size as a step, or all sequences, may have."""
     width, largest = model.shape.tower or (0, 1)
     of_all = requested.running * max(1, requested.context // largest)
-    tokens = largest * max(1, min(requested.step // largest, of_all)) if width else 0
+    tokens = largest * max(1, min(requested.measured // largest, of_all)) if width else 0
     return formulas.encoding_bytes(tokens, width, tensor) + tokens * WIDE * model.hidden_size
 
 
@@ -311,14 +311,16 @@ def _step_bytes(model: CompleteShape, layout: Layout, requested: Requested) -> f
     hidden = model.hidden_size * (_STREAMS if shape.compressed else 1)
     inside = shape.intermediate_size or (0 if shape.moe else 4 * model.hidden_size)
     step = max(
-        formulas.activation_bytes(requested.step, hidden, max(_widths(model, layout), default=0)),
-        formulas.feed_forward_bytes(requested.step, hidden, inside // layout.tensor),
+        formulas.activation_bytes(
+            requested.measured, hidden, max(_widths(model, layout), default=0)
+        ),
+        formulas.feed_forward_bytes(requested.measured, hidden, inside // layout.tensor),
     )
     if layout.paging is None or not (shape.compressed or shape.latent_index):
         return step
     # Scores are computed while queries and their output are in memory.
     queries = _queries(shape, layout)
-    scoring = formulas.activation_bytes(requested.step, hidden, queries) + requested.scored
+    scoring = formulas.activation_bytes(requested.measured, hidden, queries) + requested.scored
     return max(step, scoring)
 
 

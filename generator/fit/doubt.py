@@ -28,12 +28,8 @@ class Doubt:
 
 @cache
 def _seen(engine: str) -> tuple[float, float] | None:
-    """What was seen at published starts of an engine's releases, of schemas/reserves.tsv.
-
-    How much less room there was, as a multiple of the activations, and how many bytes more.
-    """
-    seen = {(name, build): (float(a), float(b) * GIB) for name, build, _, a, b in rows("reserves")}
-    return seen.get((engine, "release"))
+    """How much less room releases had, as a multiple of activations, and how many bytes more."""
+    return {name: (float(a), float(b) * GIB) for name, _, a, b in rows("reserves")}.get(engine)
 
 
 def reserve_is_unknown(model: DeclaredModel, engine: DeclaredEngine) -> bool:
@@ -54,12 +50,8 @@ def excess_gib(model: DeclaredModel, engine: DeclaredEngine, known: Shape) -> fl
     """
     if model.correction_gib is not None:
         return 0.0
-    tensor = engine.parallel.tensor
-    seen = {
-        each.tensor: each.gib
-        for each in known.excess
-        if each.engine == engine.name and each.tensor <= tensor
-    }
+    told = (each for each in known.excess if each.engine == engine.name)
+    seen = {each.tensor: each.gib for each in told if each.tensor <= engine.parallel.tensor}
     return seen[max(seen)] if seen else 0.0
 
 

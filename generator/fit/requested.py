@@ -45,8 +45,9 @@ class Division:
 class Requested:
     """What is requested; lengths in tokens, `cached` in bytes per element of KV cache.
 
-    `step` is the most tokens of one step, `running` the most sequences that the engine runs at
-    once, `sequences` how many the site requests, `needed` how many must have room from the start.
+    `step` is the most tokens of one step, `measured` of the one that activations are counted for,
+    `running` the most sequences that the engine runs at once, `sequences` how many the site
+    requests, `needed` how many must have room from the start.
     `pool` is a fixed size of the KV cache in bytes, `most_tokens` a limit in tokens. `block` is the
     number of tokens in a block of the cache if it is given; `caches_prefixes` whether models with
     recurrent layers keep states for prefixes. `graphs` is how many are captured: for steps of any
@@ -64,6 +65,7 @@ class Requested:
     needed: int
     running: int
     step: int
+    measured: int
     cached: float
     drafted: int
     eager: bool
@@ -112,8 +114,8 @@ def defaults(engine: DeclaredEngine) -> BatchDefaults:
 
 def step(engine: DeclaredEngine) -> int:
     """The most tokens of one step."""
-    batch, flag = defaults(engine), ENGINE_TRAITS[engine.name].step_flag
-    return _whole(engine.settings, flag) or batch.counted_tokens or batch.tokens
+    flag = ENGINE_TRAITS[engine.name].step_flag
+    return _whole(engine.settings, flag) or defaults(engine).tokens
 
 
 def requested(
@@ -132,6 +134,7 @@ def requested(
         needed=needed(model, engine),
         running=running,
         step=step(engine),
+        measured=_whole(settings, traits.step_flag) or batch.counted_tokens or batch.tokens,
         cached=cached,
         drafted=drafted,
         eager=settings.is_on(traits.eager_flag) or not traits.captures_graphs or graphs == (0, 0),

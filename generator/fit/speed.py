@@ -14,6 +14,8 @@ from generator.resources import rows
 
 # How wide a range is.
 WIDTH = 2
+# Longer prompts are read more slowly, by their attention.
+LONGEST_PROMPT = 32768
 
 
 @record

@@ -9,7 +9,7 @@ from generator.diagnostics import listed
 from generator.fit.assessment import LEAST_GIB, Fit, NodeMemory
 from generator.fit.beside import Beside
 from generator.fit.formulas import GIB
-from generator.fit.speed import Speed
+from generator.fit.speed import LONGEST_PROMPT, Speed
 from generator.hardware import NEWER_VISIBLE_GIB
 from generator.origin import Origin
 from generator.records import record
@@ -153,7 +153,8 @@ def _speeds(fit: Fit) -> list[str]:
         ]
     if fit.prefill:
         seen = f"as in {fit.prefill.figures} published figures"
-        lines.append(f"prompts: {_bounds(fit.prefill)} tokens/s, {seen}")
+        lengths = f"prompts of up to {LONGEST_PROMPT} tokens"
+        lines.append(f"{lengths}: {_bounds(fit.prefill)} tokens/s, {seen}")
     return lines
 
 
