@@ -15,8 +15,13 @@ def main() -> None:
     """
     gc.set_threshold(_OBJECTS)
     atexit.register(gc.freeze)
-    from generator.cli import main as command
+    try:
+        from generator.cli import main as command
+    except Exception as error:
+        # What the commands are called is read from a file, too.
+        from generator.installation import fail
 
+        fail(error)
     command(prog_name="sparkgen")
 
 

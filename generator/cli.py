@@ -3,13 +3,11 @@
 import os
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
 from generator import __version__
-from generator.commands.options import ENVIRONMENT
-from generator.resources import rows
+from generator.resources import ROOT, SCHEMAS, rows
 
 # The commands as help lists them.
 _GROUPS: dict[str, dict[str, str]] = {}
@@ -77,27 +75,18 @@ class _Commands(click.Group):
             context.color = True
         try:
             return super().invoke(context)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
-            _own_fault(error)
+            if isinstance(error, OSError) and SCHEMAS not in Path(str(error.filename)).parents:
+                raise
+            from generator.installation import fail
 
-
-def _own_fault(error: BaseException) -> NoReturn:
-    """Exit with one line: the exception, and where in the package it was raised."""
-    import sys
-    import traceback
-
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(last.filename).name}:{last.lineno}"
-    what = f"{type(error).__name__}: {' '.join(str(error).split())} ({where})"
-    click.echo(f"sparkgen: SG901: a bug in sparkgen, please report it: {what}", err=True)
-    sys.exit(ENVIRONMENT)
+            fail(error)
 
 
 def _show_version(context: click.Context) -> None:
     from generator.checkout import commit
-    from generator.resources import ROOT
 
     at = commit(ROOT)
     click.echo(f"sparkgen {__version__}" + (f" ({at})" if at else ""))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from generator.resources import PACKAGE, SCHEMAS
+from generator.resources import PACKAGE, SCHEMAS, DamagedFileError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -64,13 +64,21 @@ def _parsed(name: str) -> Any:
     """The content of a file, from a copy as JSON if that was made of the same bytes."""
     source = (SCHEMAS / f"{name}.yaml").read_bytes()
     if sys.dont_write_bytecode:
-        return yaml.load(source, Loader=yaml.CSafeLoader)
+        return _loaded(name, source)
     copy = PACKAGE / "__pycache__" / f"schema-{name.replace('/', '-')}.json"
     with contextlib.suppress(OSError, ValueError):
         made, _, made_of = copy.read_bytes().partition(b"\n")
         if made_of == source:
             return json.loads(made)
-    content = yaml.load(source, Loader=yaml.CSafeLoader)
+    content = _loaded(name, source)
     with contextlib.suppress(OSError):
         copy.write_bytes(json.dumps(content).encode() + b"\n" + source)
     return content
+
+
+def _loaded(name: str, source: bytes) -> Any:
+    try:
+        return yaml.load(source, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError as error:
+        why = " ".join(str(error).split())
+        raise DamagedFileError(f"{SCHEMAS / name}.yaml: {why}") from None

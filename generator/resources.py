@@ -15,8 +15,18 @@ def words(file: str) -> list[str]:
     return [word for line in lines if not line.startswith("#") for word in line.split()]
 
 
+class DamagedFileError(Exception):
+    """A file of the package is not what it has to be; the message says where, in one line."""
+
+
 @cache
 def rows(name: str) -> list[list[str]]:
     """The rows of `schemas/NAME.tsv`, below its comments and the names of its columns."""
-    lines = (SCHEMAS / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
-    return [line.split("\t") for line in lines if not line.startswith("#")][1:]
+    path = SCHEMAS / f"{name}.tsv"
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    (_, head), *held = [(n, line.split("\t")) for n, line in lines if not line.startswith("#")]
+    for number, row in held:
+        if len(row) != len(head):
+            why = f"{len(row)} cells in a table of {len(head)} columns"
+            raise DamagedFileError(f"{path}:{number}: {why}")
+    return [row for _, row in held]

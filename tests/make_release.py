@@ -280,7 +280,8 @@ def decisions(
     """What no wheel says, a line each."""
     others = earlier_catalogs(engine, schemas / "engines" / f"{engine}.tsv")
     before = _before(others, version)
-    if before:
+    # Of a release that the tables have already, people have decided that.
+    if before and version not in others:
         yield from _of_differences(engine, flags, release, before, schemas)
     for name, kind in sorted(release.variables.items()):
         if not kind and SOURCES[engine].readers and (not before or name not in before.variables):

@@ -8,8 +8,10 @@ import os
 import random
 import re
 import subprocess
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -488,6 +490,30 @@ def test_internal_error_is_one_line(
     assert outcome.code == 4
     assert outcome.err.startswith("sparkgen: SG901: ")
     assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("now", ["other", None])
+def test_damaged_installation_is_one_line_with_the_file(
+    now: str | None, sparkgen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(name: str, raw: bytes) -> Reading:
+        raise KeyError("a key that the file had")
+
+    monkeypatch.setattr("generator.commands.sites.read_site", fault)
+    info, table = tmp_path / "sparkgen-0.dist-info", tmp_path / "generator/schemas/needs.tsv"
+    digest = urlsafe_b64encode(sha256(b"as built").digest()).decode().rstrip("=")
+    for path in (info, table.parent):
+        path.mkdir(parents=True)
+    (info / "METADATA").write_text("Name: sparkgen\nVersion: 0\n")
+    (info / "RECORD").write_text(f"generator/schemas/needs.tsv,sha256={digest},8\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "site.yaml").write_bytes(written(PAIR))
+    table.write_text("as built")
+    assert sparkgen("validate", "site.yaml", cwd=tmp_path).err.startswith("sparkgen: SG901: ")
+    table.write_text(now) if now else table.unlink()
+    outcome = sparkgen("validate", "site.yaml", cwd=tmp_path)
+    said = f"sparkgen: {table} is missing or was changed: install sparkgen again\n"
+    assert (outcome.code, outcome.err) == (4, said)
 
 
 ENGINE = "engine: {name: vllm, version: 0.33.0, image: vllm/vllm-openai:v0.33.0}"

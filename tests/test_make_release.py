@@ -132,7 +132,9 @@ def test_a_release_is_made_from_its_wheel(schemas: Path) -> None:
     printed = make(schemas)
     assert (schemas / "engines/sglang.tsv").read_text() == AFTER
     assert sorted(printed.splitlines()) == sorted(DECISIONS.splitlines())
-    assert make(schemas) == printed
+    again = set(make(schemas).splitlines())
+    assert again < set(printed.splitlines())
+    assert not any("what replaces it?" in line for line in again)
     assert (schemas / "engines/sglang.tsv").read_text() == AFTER
 
 

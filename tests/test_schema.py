@@ -13,9 +13,10 @@ from error_cases import CASES
 from tables import of_each
 from test_source import document
 
+from generator import precompiled, resources
 from generator.diagnostics import path_text
 from generator.pipeline import Reading, read_site
-from generator.resources import ROOT
+from generator.resources import ROOT, SCHEMAS, DamagedFileError
 from generator.sitefile import sections, source, text_types, validation
 from generator.sitefile.conformity import conforms
 from generator.sitefile.text_types import TEXT_TYPES, fault
@@ -356,3 +357,37 @@ def test_an_unknown_type_of_text_is_named_at_its_place(
     monkeypatch.setattr(text_types, "SCHEMAS", tmp_path)
     with pytest.raises(LookupError, match=r"^schemas/site\.yaml:3: .* 'nmae'$"):
         fault("nmae", "lab")
+
+
+def test_files_of_the_schemas_are_whole() -> None:
+    """Named here by file and line, before anything that reads them fails in its own way."""
+    found = []
+    for path in sorted(SCHEMAS.rglob("*")):
+        name = path.relative_to(SCHEMAS).with_suffix("").as_posix()
+        try:
+            if path.suffix == ".tsv" and path.parent == SCHEMAS:
+                resources.rows(name)
+            elif path.suffix == ".yaml":
+                precompiled._parsed(name)
+        except DamagedFileError as error:
+            found.append(str(error))
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("a.tsv", "# rows\nname\tvalue\none\t1\ntwo\n", r"a\.tsv:4: 1 cells in a table of 2"),
+        ("a.tsv", "name\tvalue\none\t1\t\n", r"a\.tsv:2: 3 cells in a table of 2"),
+        ("a.yaml", "name: lab\nkeys: [a, b\n", r"a\.yaml: .* line 3, column 1"),
+    ],
+)
+def test_damaged_file_is_named_with_its_line(
+    file: str, text: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / file).write_text(text)
+    for module in (resources, precompiled):
+        monkeypatch.setattr(module, "SCHEMAS", tmp_path)
+    read = resources.rows.__wrapped__ if file == "a.tsv" else precompiled._parsed.__wrapped__
+    with pytest.raises(DamagedFileError, match=told):
+        read("a")

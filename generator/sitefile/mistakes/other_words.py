@@ -68,7 +68,7 @@ def choice(word: str, known: Iterable[str], also: Mapping[str, Collection[str]])
 
 def elsewhere(key: str) -> str:
     """How to write what belongs in another section, or nothing."""
-    found = (row for row in rows("other-names") if row[2:] and _plain(key) in row[1].split())
+    found = (row for row in rows("other-names") if row[2] != "-" and _plain(key) in row[1].split())
     return next((row[2] for row in found), "")
 
 
