@@ -16,18 +16,6 @@ for _title, _name, _summary in rows("commands"):
 COMMANDS = tuple(name for group in _GROUPS.values() for name in group)
 # Names of earlier releases.
 _ALIASES = {"model": "describe-model", "verify": "test"}
-# What other programs call it.
-_ELSEWHERE = {
-    "apply": "build, and on the node: install.sh --apply",
-    "deploy": "build, and operator/deploy.sh of the bundle",
-    "doctor": "audit",
-    "drift": "check --live",
-    "generate": "build",
-    "lint": "validate",
-    "new": "init",
-    "plan": "diff",
-    "render": "build",
-}
 
 
 class _Commands(click.Group):
@@ -61,7 +49,7 @@ class _Commands(click.Group):
         except click.UsageError as error:
             from generator.diagnostics import did_you_mean
 
-            meant = _ELSEWHERE.get(args[0])
+            meant = next((known for name, known in rows("other-commands") if name == args[0]), "")
             near = (
                 f"Use 'sparkgen {meant}'."
                 if meant

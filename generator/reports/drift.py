@@ -8,6 +8,8 @@ from generator.bundle.output import Comparison
 from generator.diagnostics import Severity
 from generator.records import record
 from generator.reports.remarks import Place, Remark
+from generator.resources import rows
+from generator.rules.registry import documented
 
 
 @record
@@ -17,28 +19,13 @@ class _Kind:
     rule: str
     word: str
     help: str
-    severity: Severity = Severity.ERROR
+    severity: Severity
 
 
-_BUILD = "run 'sparkgen build' and commit what it writes"
-_MISSING = _Kind("SG801", "missing", _BUILD)
-_STALE = _Kind("SG802", "stale", _BUILD)
-_EDITED = _Kind(
-    "SG803",
-    "edited by hand",
-    "say it in the site file if it is to stay, and run 'sparkgen build --force'",
-)
-_LEFT_OVER = _Kind("SG804", "left over", "'sparkgen build' removes it")
-_FOREIGN = _Kind("SG805", "not of the bundle", "'sparkgen build' leaves it alone", Severity.NOTE)
-_INTERRUPTED = _Kind("SG807", "half written by an interrupted build", "run 'sparkgen build'")
-_ABANDONED = _Kind(
-    "SG808",
-    "left over",
-    "run install.sh --uninstall on its nodes if they still have it, then git rm -r",
-)
-_UNBUILT = _Kind(
-    "SG801", "not built yet", "run 'sparkgen build', or say with '--out DIR' where the bundles are"
-)
+_KINDS = {
+    kind: _Kind(rule, word, help_text, documented()[rule].severity)
+    for kind, rule, word, help_text in rows("drift")
+}
 
 
 def lines(comparison: Comparison, folder: Path) -> Iterator[str]:
@@ -70,29 +57,31 @@ def downgrade(comparison: Comparison, folder: Path, is_forced: bool) -> str:
 
 def abandoned(folder: Path, why: str) -> str:
     """A bundle without a site, as text."""
-    return f"{_ABANDONED.rule}: {folder}: {_ABANDONED.word}, {why}; {_ABANDONED.help} {folder}"
+    kind = _KINDS["abandoned"]
+    return f"{kind.rule}: {folder}: {kind.word}, {why}; {kind.help} {folder}"
 
 
 def abandoned_remark(folder: Path, why: str) -> Remark:
     """The same as a remark."""
-    message = f"{folder} is {_ABANDONED.word}, {why}"
-    hint = f"{_ABANDONED.help} {folder}"
-    return Remark(_ABANDONED.rule, _ABANDONED.severity, message, hint, Place(str(folder)))
+    kind = _KINDS["abandoned"]
+    message = f"{folder} is {kind.word}, {why}"
+    return Remark(kind.rule, kind.severity, message, f"{kind.help} {folder}", Place(str(folder)))
 
 
 def interrupted(folder: Path) -> str:
     """The message of a command that stops at a half-written bundle."""
-    return f"{_INTERRUPTED.rule}: {folder}: {_INTERRUPTED.word}; {_INTERRUPTED.help}"
+    kind = _KINDS["interrupted"]
+    return f"{kind.rule}: {folder}: {kind.word}; {kind.help}"
 
 
 def _summary(comparison: Comparison) -> str:
     if comparison.interrupted:
-        return _INTERRUPTED.help
+        return _KINDS["interrupted"].help
     if not comparison.built:
-        return _UNBUILT.help
+        return _KINDS["unbuilt"].help
     count = len([*comparison.changed, *comparison.edited, *comparison.left_over])
     count_text = "1 file differs" if count == 1 else f"{count} files differ"
-    return f"{count_text}; {_EDITED.help if comparison.edited else _BUILD}"
+    return f"{count_text}; {_KINDS['edited' if comparison.edited else 'stale'].help}"
 
 
 def _mode(comparison: Comparison, path: str) -> str:
@@ -106,14 +95,14 @@ def _mode(comparison: Comparison, path: str) -> str:
 def _differences(comparison: Comparison) -> Iterator[tuple[_Kind, str]]:
     """Each kind with a path; a bundle that is missing altogether has the folder's own."""
     if comparison.interrupted:
-        yield _INTERRUPTED, ""
+        yield _KINDS["interrupted"], ""
     if not comparison.built:
-        yield _UNBUILT, ""
+        yield _KINDS["unbuilt"], ""
     for kind, paths in (
-        (_MISSING, comparison.missing if comparison.built else ()),
-        (_STALE, comparison.stale),
-        (_EDITED, comparison.edited),
-        (_LEFT_OVER, comparison.left_over),
-        (_FOREIGN, comparison.foreign),
+        (_KINDS["missing"], comparison.missing if comparison.built else ()),
+        (_KINDS["stale"], comparison.stale),
+        (_KINDS["edited"], comparison.edited),
+        (_KINDS["left over"], comparison.left_over),
+        (_KINDS["foreign"], comparison.foreign),
     ):
         yield from ((kind, path) for path in paths)

@@ -15,18 +15,7 @@ from generator.rules.advisories import SUBJECTS
 from generator.rules.registry import RULES, documented
 
 # By the first digit of a rule's id.
-GROUPS: Mapping[str, str] = {
-    "0": "YAML",
-    "1": "schema",
-    "2": "nodes, cabling and topology",
-    "3": "addresses and network",
-    "4": "NCCL and environment",
-    "5": "model and memory",
-    "6": "engine and flags",
-    "7": "secrets and security",
-    "8": "bundle, drift, policy and running nodes",
-    "9": "faults in sparkgen itself",
-}
+GROUPS: Mapping[str, str] = dict(rows("rule-groups"))
 _WIDTH = 80
 _PAGE_WIDTH = 100
 
