@@ -3,7 +3,7 @@
 from generator.adoption.command import Command
 from generator.adoption.draft import Draft
 from generator.adoption.mounts import outside
-from generator.engines import stated_offload
+from generator.engines import written_offload
 from generator.settings.flags import EngineSettings
 from generator.sitefile.text_types import TEXT_TYPES
 
@@ -17,7 +17,7 @@ def fill(draft: Draft, command: Command | None) -> None:
     version = str(draft.get("engine", "version"))
     settings = EngineSettings(command.engine, version, draft.get("engine", "args") or {})
     env = {v.name: v.value.text for v in command.container.env}
-    stated = stated_offload(command.engine, settings, env)
+    stated = written_offload(command.engine, settings, env)
     if not stated or stated.more:
         return
     if not TEXT_TYPES["path"].fits(path := outside(command.container, stated.path)):

@@ -84,7 +84,7 @@ def logged_memory(log: str) -> Iterator["Logged"]:
         yield module.logged(log)
 
 
-def stated_offload(
+def written_offload(
     engine: str, settings: EngineSettings, env: Mapping[str, str]
 ) -> "StatedOffload | None":
     """A KV cache on disk that people configured themselves, by its flags and variables."""

@@ -6,7 +6,7 @@ from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release
 from generator.diagnostics import listed
-from generator.engines import ENGINES, stated_offload
+from generator.engines import ENGINES, written_offload
 from generator.models.architecture import shape
 from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
@@ -20,7 +20,7 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Faul
     offload, connector, flag = model.kv_offload, "", ""
     if offload:
         connector = offload.connector
-    elif stated := stated_offload(engine.name, engine.settings, engine.environment.on_head):
+    elif stated := written_offload(engine.name, engine.settings, engine.environment.on_head):
         connector = stated.connector
         flag = next(each for each in stated.flags if each in engine.settings)
     if not connector or (flag and catalogs.is_patched(engine.image, engine.version)):
