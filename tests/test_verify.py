@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,8 +32,10 @@ from programs import require, require_root
 from recabling import set_mtu, unplug
 from waiting import PATIENCE, until
 
+from generator.bundle.payload import FOLDER
 from generator.catalogs.vocabularies import VARIABLE
 from generator.fabric.addressing import FabricInterface
+from generator.resources import TEMPLATES
 from generator.verify.namespaces import PROGRAMS, Fabric, Link, fabric
 
 BUNDLE = "home/nvidia/sparkgen-bundle"
@@ -113,6 +116,7 @@ class Machine:
         table.write_text(self.mounts())
         path = "/stand-ins:/usr/sbin:/usr/bin:/sbin:/bin"
         env = {"PATH": path, "HOME": "/home/nvidia", "TMPDIR": "/tmp", **self.env}
+        env["PYTHONPYCACHEPREFIX"] = str(compiled())
         drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if user else []
         start = ["unshare", "--mount", "--uts", "sh", "-c", _ROOT, "sh", str(table)]
         shell = ["env", "-i", *(f"{name}={value}" for name, value in env.items())]
@@ -130,6 +134,29 @@ class Machine:
         done = self.run(*options, user=user, folder=folder)
         assert done.stderr == ""
         return parsed(done)
+
+
+# Python reads these only for modules of the same text, wherever a test changes one.
+_COMPILE = """\
+import importlib.util, py_compile, sys
+from pathlib import Path
+sys.pycache_prefix, modules, *places = sys.argv[1:]
+for file in Path(modules).glob("*.py"):
+    for place in places:
+        path = f"{place}/{file.name}"
+        mode = py_compile.PycInvalidationMode.CHECKED_HASH
+        py_compile.compile(file, importlib.util.cache_from_source(path), path, True, -1, 1, mode)
+"""
+
+
+@cache
+def compiled() -> Path:
+    """The modules of verify.py, compiled for where they are on a node: it never writes them."""
+    folder = Path(os.environ[BUILT]) / f"compiled-{os.getpid()}"
+    modules = str(TEMPLATES / FOLDER / "node/opt/sparkgen")
+    places = (f"/{BUNDLE}/opt/sparkgen", "/opt/sparkgen")
+    subprocess.run(["/usr/bin/python3", "-c", _COMPILE, str(folder), modules, *places], check=True)
+    return folder
 
 
 def sound(host: Machine, state: str = "idle") -> dict[str, str]:
