@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from bundles import (
     COMPOSED,
     IN_GROUPS,
@@ -18,6 +19,7 @@ from bundles import (
     on_node,
 )
 from stand_ins import StandIns
+from tables import of_each
 from waiting import PATIENCE, until
 
 from generator.site import GIVEN_SECRETS, Container
@@ -87,6 +89,20 @@ VARIED = covering(COMPOSED, contents)
 @pytest.mark.parametrize("folder", VARIED, ids=str)
 def test_compose_has_the_derived_container(folder: NodeFolder, tmp_path: Path) -> None:
     assert composed(folder.copy(tmp_path)) == derived(folder)
+
+
+@of_each(lambda: COMPOSED)
+def test_every_node_has_its_own_command(folder: NodeFolder) -> None:
+    """As YAML says it, which takes less time than to ask Compose about all nodes."""
+    text = (folder.path / "opt/sparkgen/compose.yaml").read_text().replace("$$", "$")
+    engine = yaml.load(text, yaml.CSafeLoader)["services"]["engine"]
+    container = folder.member.container
+    assert (engine["image"], engine["entrypoint"]) == (container.image, [container.entrypoint])
+    assert engine["command"] == folder.command
+    assert engine["shm_size"] == f"{container.shm_size_gib}gb"
+    assert [volume["target"] for volume in engine["volumes"]] == [
+        m.inside for m in container.mounts
+    ]
 
 
 @pytest.mark.parametrize("folder", covering(COMPOSED, about), ids=str)

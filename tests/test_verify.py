@@ -145,7 +145,8 @@ for file in Path(modules).glob("*.py"):
     for place in places:
         path = f"{place}/{file.name}"
         mode = py_compile.PycInvalidationMode.CHECKED_HASH
-        py_compile.compile(file, importlib.util.cache_from_source(path), path, True, -1, 1, mode)
+        cache = importlib.util.cache_from_source(path)
+        py_compile.compile(file, cache, path, doraise=True, invalidation_mode=mode)
 """
 
 
