@@ -50,6 +50,8 @@ def an_engine(**settings: Any) -> DeclaredEngine:
         "env": {},
         "secrets": (),
     }
+    if "+" in settings.get("version", ""):
+        values["image"] = "example.org/own:1"
     values |= settings
     env = Environment(Written(values.pop("env")))
     own = EngineSettings(values["name"], values["version"], values.pop("args"))
