@@ -529,6 +529,14 @@ def test_further_rank_is_on_a_node_of_its_own() -> None:
     assert not any("no part of the site" in one.why for one in result.ended)
 
 
+def test_path_that_nothing_mounts_is_marked() -> None:
+    """What is in an image, or in a volume that is not stated, is on no path of the nodes."""
+    start = "docker run --network host vllm/vllm-openai:v0.25.0 --model /srv/model --port 8001"
+    assert "# the container's own path, which nothing" in adopted("start.sh", f"{start}\n").text
+    mounted = start.replace("--network", "-v /srv:/srv --network")
+    assert "the container's own path" not in adopted("start.sh", f"{mounted}\n").text
+
+
 def test_unknown_program_of_a_unit_is_named() -> None:
     result = adopted("ds4.service", UNIT)
     check(result)

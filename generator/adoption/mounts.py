@@ -51,6 +51,12 @@ def outside(container: Container, path: str) -> str:
     return next((own.outside(path) for own in mounts(container) if own.holds(path)), path)
 
 
+def is_inside(container: Container, path: str) -> bool:
+    """Whether a path is one of the container itself, in which nothing mounts it."""
+    is_own = container.image is not None and path.startswith("/")
+    return is_own and not any(own.holds(path) for own in mounts(container))
+
+
 def fill(draft: Draft, container: Container) -> None:
     """Write the engine's files, and report those that a site file has no place for."""
     models = list(texts(draft.get("model")))

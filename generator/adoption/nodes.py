@@ -106,5 +106,5 @@ def is_mesh(nodes: Sequence[FoundNode], variables: Sequence[Variable]) -> bool:
 
 def uses_first_halves(variables: Sequence[Variable], cabling: Cabling) -> bool:
     """Whether RDMA is configured to use only the first halves."""
-    named = [v.value.text for v in variables if v.name == "NCCL_IB_HCA"]
+    named = (v.value.text for v in variables if v.name == "NCCL_IB_HCA")
     return any(environment.is_by_half(text, cabling) for text in named)

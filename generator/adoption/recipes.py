@@ -50,9 +50,7 @@ def container(file: Yaml) -> Container:
     options = {name.replace("restart_policy", "restart"): word for name, word in executor}
     image = file.word(file.get(file.root, "container"))
     is_changed = any(getattr(file.get(file.root, key), "value", None) for key in _CHANGES)
-    mods = tuple(
-        word for item in file.items(file.get(file.root, "mods")) if (word := file.word(item))
-    )
+    mods = tuple(filter(None, map(file.word, file.items(file.get(file.root, "mods")))))
     found = Container(
         "recipe",
         image,

@@ -11,7 +11,7 @@ from generator.adoption.draft import Draft
 from generator.adoption.found import REMOVED, Container, End, Ended, Item, Word
 from generator.adoption.items import of_table, options
 from generator.adoption.limits import limits
-from generator.adoption.mounts import hub, outside
+from generator.adoption.mounts import hub, is_inside, outside
 from generator.adoption.text import is_open
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
@@ -275,6 +275,8 @@ def _of_hub(draft: Draft, word: Word) -> Word:
 def _model(draft: Draft, command: Command, word: Word) -> None:
     """Write the model by its name in the catalog, its id, or its file or folder."""
     word = _of_hub(draft, word)
+    if is_inside(command.container, word.text):
+        word = replace(word, remark="the container's own path, which nothing here mounts")
     text = word.text
     reads_gguf = ENGINE_TRAITS[command.engine].reads_gguf
     if reads_gguf and _HUB_ID.fullmatch(text.partition(":")[0]):

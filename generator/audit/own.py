@@ -182,8 +182,7 @@ def _written(texts: Mapping[str, str], variables: Iterable[Variable]) -> Iterato
     for variable in variables:
         text = variable.value.text
         is_named = is_secret_key(variable.name) and text != REMOVED and _is_written(text)
-        is_key = is_named or is_secret_text(text)
-        if is_key and not _is_expanded(texts, variable.value):
+        if (is_named or is_secret_text(text)) and not _is_expanded(texts, variable.value):
             message = f"the value of {variable.name} is written in the file"
             yield _remark("SG845", message, _ADVICE, variable.value)
 

@@ -113,11 +113,6 @@ def _report(adopted: Adoption, file: Path | None, quiet: bool) -> None:
 
 
 def _data(adopted: Adoption, file: Path | None) -> dict[str, Any]:
-    losses = [
-        {"text": one.line, "file": one.item.place.file, "line": one.item.place.span.line + 1}
-        for one in adopted.ended
-        if one.end in (None, End.LOST)
-    ]
     items = [
         {
             "item": visible(one.item.what),
@@ -129,6 +124,8 @@ def _data(adopted: Adoption, file: Path | None) -> dict[str, Any]:
         }
         for one in adopted.ended
     ]
+    lost = (one for one in items if one["end"] in (None, End.LOST))
+    losses = [{key: one[key] for key in ("text", "file", "line")} for one in lost]
     return {
         "file": str(file) if file else None,
         "text": adopted.text,

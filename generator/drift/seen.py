@@ -88,9 +88,8 @@ class Seen:
         """How the installed files are now."""
         line = r"(?m)^(same|edited|missing|unreadable) (\S+)(?: ([0-7]+) ([0-9]+))?$"
         rows = re.findall(line, self.text("commands/installed.txt"))
-        return {
-            path: Installed(own, int(mode or "0", 8), int(t or 0)) for own, path, mode, t in rows
-        }
+        # Without a time there is no mode either: zero.
+        return {path: Installed(own, int(f"0{m}", 8), int(f"0{t}")) for own, path, m, t in rows}
 
     @property
     def stale(self) -> list[str]:
