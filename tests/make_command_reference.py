@@ -157,6 +157,14 @@ same model. `--measured` reads what vLLM, SGLang, TensorRT-LLM or llama.cpp prin
 with `args: {log-verbosity: 4}`), and shows weights, graphs and KV cache memory beside the prediction. If engines share nodes, the last table, in JSON
 `together[]`, adds up what they hold: `node`, `engines`, `together_gib`, `system_gib`. [How memory is counted](../../schemas/README.md#will-it-fit).
 """,
+    "failures": """\
+`failures[]` in JSON: `kind` and `what` fails; `answers[]`, for each `name` by how many `replicas` of how many (`of`) it is
+answered, `to` whom (`clients`, the one node that alone can ask, or `null`), and at which `urls`, which is empty
+where one address has all engines; whether it `heals` by itself, and within how many seconds everything serves again
+(`within_seconds`, `null` where a person must start an engine); the groups in `waiting`, which run but could not start;
+the nodes in `relayed`, which no longer reach each other over others; `to_do` in words; and `verify[]`, each `check`
+that fails, and on which `nodes`. `--pairs` has `pairs[]`: what both `one_of` and `and_one_of` take is `lost`.
+""",
     "models": """\
 `models[]` in JSON: `name`, `source`, `model`, `format`, `weightGb`, `context`, `gated`, `engines`,
 `toolCallParser`, `reasoningParser`; `known`, whether enough is known to tell what holds it; `nodes`, `tensor`,

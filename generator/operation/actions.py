@@ -16,10 +16,10 @@ Effect = Callable[[state.Cluster], state.Cluster]
 
 # The limits of what install.sh runs, of starting or stopping a service, of a reload or of
 # wait-fabric.sh as it is called here, and of how long proxy.sh waits for the requests that an
-# engine has; it gets no others for an hour.
+# engine has.
 INSTALL_SECONDS = SERVICE_SECONDS = 60
 FABRIC_SECONDS = RELOAD_SECONDS = 10
-DRAIN_SECONDS, DRAINED_SECONDS = 600, 3600
+DRAIN_SECONDS = 600
 # The phases that a plan knows.
 ADDRESS, DRAIN, STOP, START = (2,), (8, 0), (8, 1), (21,)
 WAIT, SWITCH, LATER, LAST = (22,), (24,), (25,), (30,)
@@ -32,7 +32,7 @@ class Action:
 
     `phase` is its place in the usual order, and `title` its words, the same on all nodes. It takes
     `seconds` at most; None is as long as people and networks take. `needs` must hold. `until` is
-    the cluster while it is done, `then` what it is afterwards. `is_needless` says whether there is
+    the cluster while it is done, `done` what it is afterwards. `is_needless` says whether there is
     nothing to do. What is done on several nodes at once has `nodes` instead, and what is done to an
     `engine` has its place.
     """
@@ -41,7 +41,7 @@ class Action:
     title: str
     node: str
     needs: tuple[Condition, ...]
-    then: Effect
+    done: Effect
     seconds: int | None = None
     until: Effect | None = None
     is_needless: Callable[[state.Cluster], bool] | None = None
@@ -59,15 +59,6 @@ class Action:
     def during(self, now: state.Cluster) -> state.Cluster:
         """The cluster while it is done."""
         return self.until(now) if self.until else now
-
-    def done(self, now: state.Cluster) -> state.Cluster:
-        """The cluster once it is done, which may take so long that an engine is drained no more."""
-        after = self.then(now)
-        if not after.drained:
-            return after
-        taken = DRAINED_SECONDS if self.seconds is None else self.seconds
-        left = {group: max(0, seconds - taken) for group, seconds in after.drained.items()}
-        return replace(after, drained=left)
 
 
 def prepare(node: str, folder: state.Folder, has: frozenset[state.Need]) -> Action:
@@ -172,7 +163,7 @@ def drain(node: str, group: str, engine: state.Engine, doors: must.Doors) -> Act
         f"/opt/sparkgen/proxy.sh drain {group}{called}",
         node,
         (must.runs(node, state.PROXY),),
-        lambda now: replace(now, drained={**now.drained, proxy: DRAINED_SECONDS}),
+        lambda now: replace(now, drained=now.drained | {proxy}),
         DRAIN_SECONDS,
         is_needless=lambda now: (
             _STOPPED.format(engine.place) in now.prepared
@@ -194,17 +185,19 @@ def undrain(node: str, group: str, engine: state.Engine, was: state.Engine) -> A
         f"/opt/sparkgen/proxy.sh undrain {group}",
         node,
         (must.runs(node, state.PROXY), must.serves(engine), stopped),
-        lambda now: replace(now, drained={p: s for p, s in now.drained.items() if p != proxy}),
+        lambda now: replace(now, drained=now.drained - {proxy}),
         0,
         is_needless=lambda now: proxy not in now.drained,
         engine=engine.place,
     )
 
 
-def stop(node: str, engine: state.Engine, doors: must.Doors = (), *, again: bool = False) -> Action:
+def stop(
+    node: str, engine: state.Engine, doors: must.Doors = must.NO_DOORS, *, again: bool = False
+) -> Action:
     """Stop one rank of an engine, or its job in Slurm; `again` if the boot has started it.
 
-    The proxy of `doors` drains it first if others take its requests.
+    The proxy of `doors` drains it first if others take its requests, or nobody does after.
     """
     head = engine.nodes[0]
     order = ", the head first" if len(engine.nodes) > 1 else ""
@@ -376,7 +369,7 @@ def run(
         return Action((18, order), title, node, needs, then, SERVICE_SECONDS, until)
 
     def reloaded(now: state.Cluster) -> state.Cluster:
-        left = {p: s for p, s in now.drained.items() if p[0] != node or p[1] in own}
+        left = frozenset(p for p in now.drained if p[0] != node or p[1] in own)
         return starts(replace(now, drained=left))
 
     known = (*needs, must.runs(node, program.unit))
@@ -554,7 +547,7 @@ def _stops(names: Collection[str], units: Collection[str]) -> Effect:
             now = _with(now, name, running=running)
         if state.PROXY not in units:
             return now
-        return replace(now, drained={p: s for p, s in now.drained.items() if p[0] not in names})
+        return replace(now, drained=frozenset(p for p in now.drained if p[0] not in names))
 
     return then
 

@@ -42,10 +42,6 @@ class View:
         """The groups whose engines answer to these names, or to all."""
         return {n: {g for _, g in found} for n, found in self.answers(now, names).items()}
 
-    def counts(self, now: Cluster, names: Iterable[str] | None = None) -> dict[str, int]:
-        """How many engines answer to these names, or to all."""
-        return {name: len(groups) for name, groups in self.groups(now, names).items()}
-
     def promised(self, name: str) -> int:
         """How many engines answer to a name once the change is done."""
         behind = self._behind[name]
@@ -53,7 +49,7 @@ class View:
 
     def changed(self, before: Cluster, after: Cluster, node: str) -> Iterable[str]:
         """The names to which something else may answer now that something was done on a node."""
-        if before.drained.keys() != after.drained.keys():
+        if before.drained != after.drained:
             return self._behind
         was, now = before.nodes.get(node), after.nodes.get(node)
         is_like = was and now and (was.running, was.address) == (now.running, now.address)

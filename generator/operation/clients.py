@@ -80,6 +80,14 @@ def _unguarded(before: Desired, after: Desired) -> Iterator[str]:
         had = [each for each in kept if unit in before.folders[each[0]].programs]
         if gone := [name for name, folder in had if unit not in folder.programs]:
             yield f"{said} any more: {listed(gone, 'and')}"
+    doors, still = {door.url for door in before.doors}, {*_open(after)}
+    shut = [url for url in _open(before) if url not in still | doors]
+    new = {name for name, folder in kept if "firewall" in folder.programs} - {
+        name for name, folder in before.folders.items() if "firewall" in folder.programs
+    }
+    own = [e.url for e in before.running.values() if e.url in shut and e.nodes[0] in new]
+    if own:
+        yield f"the firewall closes {listed(own, 'and')} to clients, who go through the gateway"
     if all(WEB_UI not in folder.programs for folder in after.folders.values()):
         for name in (n for n, folder in before.folders.items() if WEB_UI in folder.programs):
             yield f"the chat page is gone; its chats stay in the Docker volume {WEB_UI} on {name}"

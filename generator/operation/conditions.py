@@ -6,14 +6,22 @@ from typing import Concatenate, ParamSpec
 from generator.operation import state
 from generator.operation.firewall import lets_in
 from generator.operation.meaning import same
+from generator.records import record
 
 # What does not hold yet, in words; empty if the condition is met.
 Condition = Callable[[state.Cluster], str]
-Doors = Sequence[tuple[state.Desired, state.Door]]
-
 _P = ParamSpec("_P")
 
-NO_FOLDER = state.Folder("", "")
+
+@record
+class Doors:
+    """The doors that drain engines, each with its bundle, and the names that nobody has after."""
+
+    known: Sequence[tuple[state.Desired, state.Door]] = ()
+    given_up: Collection[str] = ()
+
+
+NO_DOORS, NO_FOLDER = Doors(), state.Folder("", "")
 NETPLAN = "etc/netplan/40-cx7.yaml"
 
 
@@ -248,33 +256,40 @@ def runs(now: state.Cluster, name: str, unit: str) -> str:
 
 @condition
 def get_nothing(now: state.Cluster, engines: Sequence[state.Engine], doors: Doors) -> str:
-    """These engines get no requests, or no other ones could answer them."""
+    """These engines get no requests, or these are to be answered by them and no others."""
     asked = (engine.group for engine in engines if any(spared(now, engine, doors)))
     return next((f"{group} is not drained" for group in asked), "")
 
 
 @condition
-def can_be_left_out(now: state.Cluster, engines: Sequence[state.Engine], doors: Doors) -> str:
-    """These engines get no requests, or nobody answers to a name that others may answer to then."""
-    asked = [(b, d, b.by_group[name]) for b, d in doors for name in d.groups]
+def can_change(
+    now: state.Cluster, gone: Sequence[state.Engine], new: Sequence[state.Engine], doors: Doors
+) -> str:
+    """These engines get no requests and the new ones serve, or nobody answers to another name."""
+    asked = [(b, d, b.by_group[name]) for b, d in doors.known for name in d.groups]
     answered = {n for b, d, known in asked if answering(now, b, d, known) for n in known.names}
-    is_open = any(known.is_active and not answered >= {*known.names} for *_, known in asked)
-    return "" if is_open else get_nothing(engines, doors)(now)
+    names = {n for *_, known in asked if known.is_active for n in known.names}
+    if names - answered - {*doors.given_up}:
+        return ""
+    return get_nothing(gone, doors)(now) or next(filter(None, (serves(e)(now) for e in new)), "")
 
 
 def spared(now: state.Cluster, engine: state.Engine, doors: Doors) -> Iterator[tuple[str, str]]:
-    """The proxies that send requests to an engine which others would answer.
+    """The proxies that send requests to an engine which others would answer, or nobody after.
 
     Each is the proxy's node, with the group that the proxy has at the engine's address.
     """
     running = now.serving.get(engine.place)
-    for bundle, door in doors if running else ():
-        groups = [bundle.by_group[name] for name in door.groups if bundle.by_group[name].is_active]
-        found = [(known, answering(now, bundle, door, known)) for known in groups]
-        others = {name for _, e in found if e and e is not running for name in e.names}
-        for known in groups:
-            is_asked = running and known.endpoint == running.endpoint and others >= {*known.names}
-            if is_asked and _lets_through(now, bundle, door, known):
+    for bundle, door in doors.known if running else ():
+        for known in bundle.asked.get(running.endpoint, ()) if running else ():
+            others = {
+                n: (answering(now, bundle, door, e) for e in bundle.asked[n]) for n in known.names
+            }
+            is_spared = all(
+                name in doors.given_up or any(each not in (None, running) for each in found)
+                for name, found in others.items()
+            )
+            if is_spared and _lets_through(now, bundle, door, known):
                 yield door.node, known.group
 
 

@@ -353,11 +353,10 @@ def _copies(change: Change) -> Iterator[Action]:
 
 def _engines(change: Change) -> Iterator[Action]:
     """Drains, stops, starts and switches."""
-    both = (change.before, change.after)
-    doors = [(bundle, door) for bundle in both for door in bundle.doors if door.drains]
-    stays = {door.node for door in change.after.doors}
+    doors = _draining(change, change.before, change.after)
+    stays = {door.node for door in change.after.doors if door.drains}
     for engine in change.stopping:
-        for node, group in _drained(engine, doors):
+        for node, group in _drained(engine, doors.known):
             yield do.drain(node, group, engine, doors)
             again = change.after.by_group.get(group) or change.continued.get(engine.group)
             if again and node in stays:
@@ -376,6 +375,15 @@ def _engines(change: Change) -> Iterator[Action]:
     for engine in change.switched.values():
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
         yield do.switch(engine, programs)
+
+
+def _draining(change: Change, *bundles: state.Desired) -> must.Doors:
+    doors = [(bundle, door) for bundle in bundles for door in bundle.doors if door.drains]
+    ends = [e for group, e in change.before.running.items() if group not in change.continued]
+    names = {name for engine in ends for name in engine.names}
+    stays = {n for e in (*change.continued.values(), *change.active) for n in e.names}
+    stays |= {n for group in change.continued for n in change.before.by_group[group].names}
+    return must.Doors(doors, names - stays)
 
 
 def _drained(
@@ -421,7 +429,7 @@ def _services(change: Change) -> Iterator[Action]:
                 place = order.index(unit) if unit in order else len(order)
                 before = must.are_running({name: new[first]} if waits else {})
                 if unit == state.PROXY and " reload " in title:
-                    before = _left_out(change)
+                    before = _rerouted(change)
                 if unit == state.LOGINS:
                     before = must.are_reached([*change.after.folders.values()])
                 groups = [g for d in change.after.doors if d.node == name for g in d.groups]
@@ -432,11 +440,12 @@ def _services(change: Change) -> Iterator[Action]:
                 yield do.undo(name, program, change.after.folders[name])
 
 
-def _left_out(change: Change) -> Condition:
-    """That engines which stop, and which no route leads to then, get no requests: none is cut."""
-    stays = {engine.endpoint for engine in change.after.engines}
-    gone = [engine for engine in change.stopping if engine.endpoint not in stays]
-    return must.can_be_left_out(gone, [(change.before, d) for d in change.before.doors if d.drains])
+def _rerouted(change: Change) -> Condition:
+    """That engines to which no route leads then get no requests, and those with a new one serve."""
+    before, after = ({e.endpoint for e in d.engines} for d in (change.before, change.after))
+    gone = [engine for engine in change.stopping if engine.endpoint not in after]
+    new = [engine for engine in change.starting if engine.endpoint not in before]
+    return must.can_change(gone, new, _draining(change, change.before))
 
 
 def _checks(change: Change) -> Iterator[Action]:

@@ -1,6 +1,6 @@
 """What people notice of a plan: its steps, and who answers to which name meanwhile."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import groupby
 
 from generator.operation.answers import View, stray
@@ -100,14 +100,14 @@ def outcome(change: Change, moments: Sequence[Moment]) -> Outcome:
 
 def _steps(view: View, start: Cluster, moments: Sequence[Moment]) -> Iterator[Step]:
     """Actions with the same words after each other are one step."""
-    now, end = view.counts(start), view.counts(moments[-1].after if moments else start)
-    had = {name: min(count, end[name]) for name, count in now.items() if count}
+    now, end = view.groups(start), view.groups(moments[-1].after if moments else start)
+    had = {name: min(len(own), len(end[name])) for name, own in now.items() if own}
     for title, group in groupby(moments, lambda moment: moment.action.title):
         own = list(group)
         down, alone = _fewer(had, now)
         for moment in own:
             for after in (moment.during, moment.after):
-                now |= view.counts(after, view.changed(moment.before, after, moment.action.node))
+                now |= view.groups(after, view.changed(moment.before, after, moment.action.node))
                 more = _fewer(had, now)
                 down, alone = down | more[0], alone | more[1]
         seconds = [moment.action.seconds for moment in own]
@@ -123,10 +123,10 @@ def _steps(view: View, start: Cluster, moments: Sequence[Moment]) -> Iterator[St
         had = {name: count for name, count in had.items() if count or now[name]}
 
 
-def _fewer(had: Mapping[str, int], now: Mapping[str, int]) -> tuple[set[str], set[str]]:
+def _fewer(had: Mapping[str, int], now: Mapping[str, Set[str]]) -> tuple[set[str], set[str]]:
     """The names that nobody answers to, and those to which one engine of several still does."""
     down = {name for name in had if not now[name]}
-    return down, {name for name, count in had.items() if now[name] == 1 < count}
+    return down, {name for name, count in had.items() if len(now[name]) == 1 < count}
 
 
 def _outages(name: str, new: str, steps: Sequence[Step]) -> Iterator[Outage]:

@@ -1,6 +1,7 @@
 """A plan that has been carried out on the model of a cluster before it is shown."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import groupby
 
 from generator.operation import actions as do
 from generator.operation.actions import Action
@@ -17,12 +18,16 @@ FREE, SHORT, TURN, BREAK, LOADS, HARM, WAITS, STOPS, SHOWN = range(9)
 
 @record
 class Moment:
-    """An action, and the cluster before, while and after it is done."""
+    """An action, and the cluster before, while and after it is done.
+
+    By then, nobody answers to the names in `lost`.
+    """
 
     action: Action
     before: Cluster
     during: Cluster
     after: Cluster
+    lost: Set[str] = frozenset()
 
 
 class PlanError(Exception):
@@ -33,21 +38,37 @@ def plan(change: Change) -> list[Moment]:
     """The actions in an order in which each condition holds; raises PlanError.
 
     What takes nothing from clients is done first. An engine stops as late as possible, and once
-    it has stopped, only what brings it back is done until it serves.
+    it has stopped, only what brings it back is done until it serves. Where doors move or people
+    work, engines beside the doors go before the others or after them, whichever costs less.
     """
-    course = _Course(change)
-    while course.goes_on():
-        pass
-    if missing := unreached(course.now, change.after):
-        stuck = (f"{a.title}: {a.node}: {a.unmet(course.now)}" for a in course.left)
-        raise PlanError("; ".join([missing, *stuck]))
-    return course.moments
+    courses = [_Course(change, is_front_first=True)]
+    if courses[0].has_choice and courses[0].price:
+        courses.append(_Course(change, is_front_first=False))
+        for course in courses:
+            course.shorten()
+    return min(courses, key=lambda course: course.price).moments
+
+
+# What people do is taken to last longer than what has a limit.
+BY_HAND_SECONDS = 3600
+_Step = list[Moment]
+
+
+def _steps(moments: Sequence[Moment]) -> list[_Step]:
+    """The moments that people are told as one step."""
+    return [list(own) for _, own in groupby(moments, lambda moment: moment.action.title)]
+
+
+def _price(step: _Step) -> int:
+    seconds = [moment.action.seconds for moment in step]
+    limit = BY_HAND_SECONDS if None in seconds else max(each or 0 for each in seconds)
+    return limit * len({name for moment in step for name in moment.lost})
 
 
 class _Course:
     """A plan as far as it has been carried out."""
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: Change, *, is_front_first: bool) -> None:
         self.now, self.left, self.moments = change.now, needed(change), list[Moment]()
         self._change, self._view = change, View(change)
         # The groups that answer to each name now.
@@ -59,9 +80,9 @@ class _Course:
         both = (change.before, change.after)
         before, after = ({d.node: d.url for d in each.doors if d.units} for each in both)
         self._waited_for |= after.keys()
-        # Where an address that others are reached at, too, opens and closes.
-        self._opened = {node for node, url in after.items() if url != before.get(node)}
-        self._closed = before.keys() - after.keys()
+        # Where an address that others are reached at, too, opens and closes, the first ones first.
+        opened = {node for node, url in after.items() if url != before.get(node)}
+        self._fronts = [opened, before.keys() - after.keys()][:: 1 if is_front_first else -1]
         addresses = {a.node for a in self.left if a.phase == do.ADDRESS and a.unmet(self.now)}
         self._waiting = [action for action in self.left if action.phase == do.WAIT]
         self._active = {engine.place: engine for engine in change.active}
@@ -70,8 +91,49 @@ class _Course:
         self._linked = [change.disturbed, *map(set, checked)]
         # Where people work while an engine is down.
         self._by_hand = change.disturbed | addresses
+        self.has_choice = any((*self._fronts, self._by_hand, self._switched))
+        while self._goes_on():
+            pass
+        if missing := unreached(self.now, change.after):
+            stuck = (f"{a.title}: {a.node}: {a.unmet(self.now)}" for a in self.left)
+            raise PlanError("; ".join([missing, *stuck]))
 
-    def goes_on(self) -> bool:
+    @property
+    def price(self) -> int:
+        """How long names are not answered, all together."""
+        return sum(map(_price, _steps(self.moments)))
+
+    def shorten(self) -> None:
+        """Move steps out of the time in which names are not answered, and stops to its end."""
+        steps, is_moved = _steps(self.moments), True
+        while is_moved:
+            is_moved = False
+            marked = groupby(enumerate(steps), lambda each: any(m.lost for m in each[1]))
+            for run in [[at for at, _ in own] for is_lost, own in marked if is_lost]:
+                moves = [(at, to) for at in run for to in (run[0], run[-1])]
+                for at, to in [*moves, *((run[0], at) for at in run)]:
+                    if at != to and (moved := self._moved(steps, at, to)):
+                        steps, is_moved = moved, True
+                        break
+        self.moments = [moment for step in steps for moment in step]
+
+    def _moved(self, steps: Sequence[_Step], at: int, to: int) -> list[_Step]:
+        """The steps with one of them at another place; none if that costs as much or can't be."""
+        low, high = min(at, to), max(at, to)
+        others = [*steps[low:at], *steps[at + 1 : high + 1]]
+        others.insert(to - low, steps[at])
+        self.now = steps[low][0].before
+        self._groups = self._view.groups(self.now)
+        self.moments = []
+        for action in (moment.action for step in others for moment in step):
+            if action.unmet(self.now):
+                return []
+            self._do(action)
+        new, old = _steps(self.moments), steps[low : high + 1]
+        is_same = self.now == old[-1][-1].after and sum(map(_price, new)) < sum(map(_price, old))
+        return [*steps[:low], *new, *steps[high + 1 :]] if is_same else []
+
+    def _goes_on(self) -> bool:
         """Whether more could be done; what costs clients least is tried first."""
         return (
             any(map(self._pass, (FREE, SHORT, TURN, BREAK)))
@@ -107,10 +169,12 @@ class _Course:
         return not action.has_nothing_to_do(self.now) and not action.unmet(self.now)
 
     def _do(self, action: Action) -> None:
-        moment = Moment(action, self.now, action.during(self.now), action.done(self.now))
-        self._groups |= self._answering(moment.after, action)
-        self.moments.append(moment)
-        self.now = moment.after
+        during, after = action.during(self.now), action.done(self.now)
+        lost = self._groups | self._answering(during, action)
+        self._groups |= self._answering(after, action)
+        gone = {n for n in self._kept if not (lost[n] and self._groups[n])}
+        self.moments.append(Moment(action, self.now, during, after, gone))
+        self.now = after
 
     def _answering(self, after: Cluster, action: Action) -> dict[str, Set[str]]:
         """The groups that answer to each name for which that may have changed."""
@@ -162,6 +226,7 @@ class _Course:
             names = {n for e in self._active.values() if node in e.nodes for n in e.names}
             begun = (a.engine for a in self._waiting if self._can_be_done(a))
             names -= {n for place in begun for n in self._active[place].names}
+            names -= {n for engine in self.now.serving.values() for n in engine.names}
             return any(not self._groups[name] for name in self._kept.keys() & names)
         return node in self._waited_for
 
@@ -244,7 +309,7 @@ class _Course:
             found += filter(None, news)
             behind |= {other.place: other for other in way}
         again = {n for e in first if e.group in after for n in after[e.group].names}
-        opens, closes = (not n.isdisjoint(engine.nodes) for n in (self._opened, self._closed))
+        opens, closes = (not n.isdisjoint(engine.nodes) for n in self._fronts)
         is_slow = not self._by_hand.isdisjoint(engine.nodes)
         return _Start(
             self._kept.keys() & engine.names,

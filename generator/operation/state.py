@@ -58,7 +58,9 @@ class Program:
         """Whether it would run in the same way."""
         if other is None or self.reads.keys() != other.reads.keys():
             return False
-        return all(same(path, text, other.reads[path]) for path, text in self.reads.items())
+        return self is other or all(
+            same(path, text, other.reads[path]) for path, text in self.reads.items()
+        )
 
     def command(self, was: "Program | None") -> str:
         """What has it run in place of what runs under its unit; empty if nothing has to."""
@@ -233,21 +235,31 @@ class Desired:
         """Those that do not wait for their turn."""
         return {engine.group: engine for engine in self.engines if engine.is_active}
 
+    @cached_property
+    def asked(self) -> Mapping[str | tuple[str, str], list[Engine]]:
+        """Those by each name that is requested, and by where requests reach them."""
+        found: dict[str | tuple[str, str], list[Engine]] = {}
+        for engine in self.running.values():
+            keys: tuple[str | tuple[str, str], ...] = (*engine.names, engine.endpoint)
+            for key in keys:
+                found.setdefault(key, []).append(engine)
+        return found
+
 
 @record
 class Cluster:
     """A cluster as it is: its nodes by their names in the new bundle, and the cable in each port.
 
     `serving` are the engines that answer, and `prepared` what was done on switches. `drained` are
-    proxies' nodes, each with a group that the proxy there may send no requests, for certain for so
-    many seconds, and `elsewhere` the files that were loaded elsewhere.
+    proxies' nodes, each with a group that the proxy there may send no requests, and `elsewhere` the
+    files that were loaded elsewhere.
     """
 
     nodes: Mapping[str, Node]
     plugged: Mapping[str, Cable]
     serving: Mapping[Place, Engine]
     prepared: frozenset[str] = frozenset()
-    drained: Mapping[tuple[str, str], int] = {}
+    drained: frozenset[tuple[str, str]] = frozenset()
     elsewhere: Mapping[str, str] = {}
 
     @cached_property
