@@ -28,6 +28,7 @@ import test_install
 import test_unusual_nodes as unusual
 import test_verify
 import test_weights
+from draws import part
 from programs import program
 from test_install import BACKUPS, LAB_MESH, fresh, live
 from test_verify import (
@@ -697,12 +698,6 @@ def of_state(case: State, work: Path) -> tuple[bool, str]:
     return True, found + (f" (and {', '.join(said[1:])})" if said[1:] else "")
 
 
-def share(names: list[str], part: str) -> list[str]:
-    """One of so many parts of the names, such as 1/3."""
-    number, parts = (int(word) for word in part.split("/"))
-    return names[number - 1 :: parts]
-
-
 def tried(cases: Mapping[str, object]) -> Iterator[tuple[bool, str]]:
     """A line for each case, and whether it went as it should."""
     kinds: dict[type, Callable[..., tuple[bool, str]]] = {
@@ -736,7 +731,7 @@ def main() -> int:
         ("states", ALL_STATES, asked.states),
     ):
         results = []
-        names = share([name for name in cases if asked.only in name], asked.part)
+        names = part([name for name in cases if asked.only in name], asked.part)
         chosen = {name: cases[name] for name in names if is_asked or both}
         for right, line in tried(chosen):
             print(line, flush=True)

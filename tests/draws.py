@@ -4,10 +4,19 @@
 """
 
 import os
+from collections.abc import Sequence
+from typing import TypeVar
 
+One = TypeVar("One")
 MANY = int(os.environ.get("SPARKGEN_DRAWS", "1"))
 
 
 def sample(count: int) -> int:
     """A number of inputs, many times as many in a long run."""
     return count * MANY
+
+
+def part(items: Sequence[One], which: str) -> Sequence[One]:
+    """One of so many parts of the inputs, such as 1/3."""
+    number, parts = (int(word) for word in which.split("/"))
+    return items[number - 1 :: parts]

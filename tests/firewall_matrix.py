@@ -1,6 +1,6 @@
 """The real ufw in every state that people leave it in: after the firewall it is as it was before.
 
-    PYTHONPATH=.:tests python tests/firewall_matrix.py [--count N] [--seed N]
+    PYTHONPATH=.:tests python tests/firewall_matrix.py [--count N] [--seed N] [--part K/N]
 
 Off and on, with each default policy and with rules that equal or overlap the bundle's: 72 set-ups,
 or N drawn ones. In each the firewall is installed and removed, installed and not confirmed, and
@@ -24,6 +24,7 @@ from pathlib import Path
 os.environ.setdefault("SPARKGEN_BUILT_BUNDLES", tempfile.mkdtemp())
 
 import test_services
+from draws import part
 from test_services import SSH, prepared_firewall, with_ufw
 
 STATUS = {"off": "", "on": "; ufw --force enable"}
@@ -124,9 +125,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=len(ROWS))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--part", default="1/1")
     parser.add_argument("--at-once", type=int, default=4)
     asked = parser.parse_args()
-    rows = random.Random(asked.seed).sample(ROWS, asked.count)
+    rows = part(random.Random(asked.seed).sample(ROWS, asked.count), asked.part)
     with ThreadPoolExecutor(asked.at_once) as pool:
         shares = [rows[first :: asked.at_once] for first in range(asked.at_once)]
         lines = [line for share in pool.map(tried, shares) for line in share]
