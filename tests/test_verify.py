@@ -7,15 +7,18 @@ Links, addresses and pings are the kernel's own in the network of the last part.
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -25,7 +28,7 @@ from typing import Any
 
 import pytest
 import yaml
-from bundles import BUILT, BUNDLES, IDLE, NODES, NodeFolder, covering, links
+from bundles import BUILT, BUNDLES, IDLE, IN_GROUPS, NODES, NodeFolder, covering, links
 from cluster import cables
 from node_programs import loaded
 from programs import require, require_root
@@ -2329,6 +2332,107 @@ def shown_by_programs(text: str) -> Iterator[Shown]:
             case _:
                 # The check of the clock tells what this has set.
                 assert order.startswith("/usr/bin/nvidia-smi --lock-gpu-clocks="), order
+
+
+def test_every_file_is_looked_at() -> None:
+    """Each file has a row of its own, each row a file, and rows name the checks that see it."""
+    verify, running = loaded("node/verify.py"), loaded("node/opt/sparkgen/running.py")
+    seen = {row: set[str]() for row in verify.EFFECTS}
+    folders = [*NODES, *IN_GROUPS, *IDLE]
+    for folder in covering(folders, lambda folder: {*folder.planned}):
+        looked = [*seen_by_checks(running, folder)]
+        for path in (path for path, _ in folder.planned if path.startswith(("etc/", "opt/"))):
+            assert verify.has_row(path), path
+            bare = re.sub(r"/(groups|jobs)/[^/]+/", "/", path)
+            (row,) = (row for row in seen if fnmatchcase(bare, row))
+            seen[row].add("of a file")
+            seen[row] |= {check for check, top in looked if f"/{path}/".startswith(f"{top}/")}
+    for row, checks in verify.EFFECTS.items():
+        named = {*checks} & {"unit", "running", "containers"}
+        assert seen[row] == named | {"of a file"}, row
+    assert not verify.has_row("opt/sparkgen/new.sh")
+
+
+def seen_by_checks(running: Any, folder: NodeFolder) -> Iterator[tuple[str, str]]:
+    """The checks that tell that a file, or one in a folder, has changed."""
+    for file in (file for file in folder.path.glob("[eo]*/**/*") if file.is_file()):
+        text, path = file.read_text(errors="replace"), f"/{file.relative_to(folder.path)}"
+        if file.suffix == ".yaml" and path.startswith("/opt/"):
+            check = "running" if file.name == "compose.yaml" else "containers"
+            for want in running.composed(text).values():
+                own = [*running.mounted(want), *want.get("env_file", [])]
+                yield from ((check, top) for top in [path, *own])
+        elif file.name == "engine.sh":
+            yield from (("running", top) for top in [path, *running.named(text)])
+        elif path.startswith("/etc/systemd/"):
+            # What a timer starts is at an end when it has run.
+            starts = re.findall(r"(?m)^ExecStart=.*?(/opt/sparkgen/\S+)", text)
+            yield from (("unit", top) for top in [path, *(starts if "[Install]" in text else [])])
+
+
+def verified(folder: NodeFolder, root: Path, entered: float) -> Any:
+    """The node below a root, whose units became active at a time relative to now, in seconds."""
+    said = unit("active", "enabled", entered=int(entered)).replace("\\n", "\n")
+    tree = folder.copy(root)
+    node = loaded("node/opt/sparkgen/node.py")
+
+    def run(*words: str, **_: object) -> Any:
+        shown = {"MainPID": "77"}.get(words[2].partition("=")[2], said)
+        return node.Answer(words[0] == "systemctl", shown if words[0] == "systemctl" else "")
+
+    verify = loaded("node/verify.py")
+    return verify.Node(folder.path, verify.Options(), tree, run)
+
+
+@pytest.mark.parametrize(("entered", "is_told"), [(-3600, True), (60, False)])
+def test_files_in_mounted_folders(entered: int, is_told: bool, tmp_path: Path) -> None:
+    """The proxy reads its folder again at a reload, and an engine its own only at a start."""
+    proxy = next(f for f in NODES if f.bundle.name == "golden-direct-proxy" and f.node.is_head)
+    node = verified(proxy, tmp_path, entered)
+    running = sys.modules["running"]
+    (want,) = running.composed((proxy.path / "opt/sparkgen/proxy.yaml").read_text()).values()
+    have = {"State": {"StartedAt": datetime.now(UTC).isoformat()}}
+    files = sorted((proxy.path / "opt/sparkgen/proxy").iterdir())
+    told = [f"/opt/sparkgen/proxy/{file.name} as it was before it changed" for file in files]
+    assert node.of_service("sparkgen-proxy", want, have) == (told if is_told else [])
+
+    engine = folder_of("golden-direct-files", "spark1")
+    node = verified(engine, tmp_path / "engine", entered)
+    (want,) = running.composed((engine.path / "opt/sparkgen/compose.yaml").read_text()).values()
+    have["State"]["StartedAt"] = (datetime.now(UTC) + timedelta(seconds=entered)).isoformat()
+    found = running.container_faults(node, want, have, running.mounted(want))
+    last = "/opt/sparkgen/files/mods/parsers/tools.py as it was before it changed"
+    assert (last in found) == is_told == bool(found)
+
+
+def test_engine_without_a_container(tmp_path: Path) -> None:
+    """Its arguments, its environment, and the files that it read at its start."""
+    folder = folder_of("golden-direct-venv", "spark1")
+    node = verified(folder, tmp_path, 60)
+    script = (folder.path / "opt/sparkgen/engine.sh").read_text()
+    words = shlex.split(script.partition("arguments=(")[2].rpartition(")")[0])
+    values = [*running_variables(folder), "VLLM_API_KEY=x"]
+    process = node.at("/proc/77")
+    process.mkdir(parents=True)
+    for name, given in (("cmdline", ["/usr/bin/bash", *words]), ("environ", values)):
+        (process / name).write_text("".join(f"{one}\0" for one in given))
+    assert found_by(node) == ""
+    node = verified(folder, tmp_path, -3600)
+    changed = ("/etc/nccl.conf", "/opt/sparkgen/secrets.sh", "/opt/sparkgen/ray.sh")
+    as_before = ", ".join(f"{path} as it was before it changed" for path in changed)
+    assert found_by(node) == f"{as_before}, and 1 more"
+
+
+def running_variables(folder: NodeFolder) -> list[str]:
+    """The environment of an engine without a container."""
+    lines = (folder.path / "etc/sparkgen/engine.env").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def found_by(node: Any) -> str:
+    """How the engine of a node differs from the bundle."""
+    found = node._running(node.engines[0])
+    return str(found.about["faults"])
 
 
 def test_every_setting_of_a_file_is_compared() -> None:
