@@ -24,7 +24,7 @@ from generator.reports.remarks import Place as Place
 from generator.reports.remarks import Remark, remarks
 from generator.reports.text import text
 from generator.site import Site as Site
-from generator.sitefile.beside import Beside, nothing_beside
+from generator.sitefile.beside import ReadBeside, nothing_beside
 from generator.sitefile.disk import beside, contents
 
 Finding = Remark
@@ -69,7 +69,7 @@ def read(path: str | os.PathLike[str]) -> SiteFile:
 
 
 def parse(
-    content: str | bytes, name: str = "site.yaml", files: Beside = nothing_beside
+    content: str | bytes, name: str = "site.yaml", files: ReadBeside = nothing_beside
 ) -> SiteFile:
     """Read the content of a site file; findings refer to it as `name`."""
     raw = content.encode() if isinstance(content, str) else content

@@ -16,7 +16,7 @@ from generator.site.complete import CompleteDeclaration
 from generator.site.places import BASE_TEXT, LOCK_TEXT, SITE_TEXT
 from generator.sitefile import lock as locks
 from generator.sitefile import redaction, schema, source
-from generator.sitefile.beside import CATALOGS, Beside, nothing_beside
+from generator.sitefile.beside import CATALOGS, ReadBeside, nothing_beside
 from generator.sitefile.declaration import declare
 from generator.sitefile.lock import Lock
 from generator.sitefile.source import Document
@@ -76,7 +76,7 @@ class ValidReading:
 
 
 def read_site(
-    name: str, raw: bytes, beside: Beside = nothing_beside, policy: Policy | None = None
+    name: str, raw: bytes, beside: ReadBeside = nothing_beside, policy: Policy | None = None
 ) -> Reading:
     """Read, check and derive a site; `name` is the file's name as the user gave it.
 
@@ -94,7 +94,7 @@ def read_site(
     return Reading(document, ordered, declaration, site, {"": raw, **base}, lock)
 
 
-def _lock(name: str, beside: Beside) -> tuple[Lock | None, Finding | None]:
+def _lock(name: str, beside: ReadBeside) -> tuple[Lock | None, Finding | None]:
     """The lock beside a site file, or the finding that says why it can't be read."""
     try:
         return locks.read(name, beside), None
@@ -104,7 +104,7 @@ def _lock(name: str, beside: Beside) -> tuple[Lock | None, Finding | None]:
         return None, unreadable(str(error), locks.lock_name(name))
 
 
-def _document(name: str, raw: bytes, beside: Beside) -> tuple[Document, Mapping[str, bytes]]:
+def _document(name: str, raw: bytes, beside: ReadBeside) -> tuple[Document, Mapping[str, bytes]]:
     """A site file merged with the base that it extends, and the base's bytes by its name."""
     document = source.read(name, raw)
     if not isinstance(document.data, dict) or "extends" not in document.data:
@@ -115,7 +115,7 @@ def _document(name: str, raw: bytes, beside: Beside) -> tuple[Document, Mapping[
 
 
 def _site(
-    document: Document, beside: Beside, policy: Policy | None, lock: Lock | None
+    document: Document, beside: ReadBeside, policy: Policy | None, lock: Lock | None
 ) -> tuple[list[Finding], CompleteDeclaration | None, Site | None]:
     """All findings of a document, its declaration, and its site unless there are errors."""
     if document.data is None:

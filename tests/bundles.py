@@ -32,7 +32,7 @@ from generator.fabric.addressing import Cable, Port
 from generator.pipeline import ValidReading
 from generator.rules.facts import Facts
 from generator.site import Member, Node, Part, Site
-from generator.verify.namespaces import Link
+from generator.verify.namespaces import VirtualLink
 
 TESTS = Path(__file__).parent
 PROJECT = TESTS.parent
@@ -218,12 +218,12 @@ def on_node(tree: Path, *argv: str) -> list[str]:
     return ["unshare", "--mount", "sh", "-c", _OVERLAY, str(tree), *argv]
 
 
-def links(cables: Sequence[Cable]) -> list[Link]:
+def links(cables: Sequence[Cable]) -> list[VirtualLink]:
     """Cables as the simulated fabric describes them."""
     return [
-        Link(_plug(cable.a), _plug(cable.b))
+        VirtualLink(_plug(cable.a), _plug(cable.b))
         if isinstance(cable.b, Port)
-        else Link(_plug(cable.a), None, cable.b.switch)
+        else VirtualLink(_plug(cable.a), None, cable.b.switch)
         for cable in cables
     ]
 

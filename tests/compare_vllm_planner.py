@@ -27,7 +27,7 @@ from generator.fit.caches import Split, cache
 from generator.fit.complete import complete
 from generator.fit.formulas import CACHED
 from generator.fit.kinds import count_kinds
-from generator.fit.paging import Kind, Pages, pool
+from generator.fit.paging import Pages, PagingKind, pool
 from generator.fit.requested import requested
 from generator.models.architecture import known_shape
 from generator.records import replace
@@ -55,7 +55,7 @@ def drawn(count: int) -> Iterator[tuple[str, Case, list[int]]]:
     for number in range(count):
         page, block = draw.choice((4096, 16384, 65536)), draw.choice((16, 32, 64))
 
-        def kind(name: Kind, window: int, page: int = page, block: int = block) -> Pages:
+        def kind(name: PagingKind, window: int, page: int = page, block: int = block) -> Pages:
             layers = draw.randint(1, 60)
             size = page * draw.choice((1, 1, 2, 4))
             return Pages(name, layers, layers, block, size, window, blocks=draw.randint(2, 3))

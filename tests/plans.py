@@ -27,13 +27,13 @@ from generator.operation.answers import View, successors
 from generator.operation.needed import Change, needed
 from generator.operation.outcome import Outcome, outcome
 from generator.operation.plan import Moment, PlanError, plan, unreached
-from generator.operation.state import Cluster, Engine
+from generator.operation.state import Cluster, LiveEngine
 from generator.pipeline import read_site
 from generator.records import record
 from generator.resources import ROOT
 from generator.review.impact import Before, change_of
 from generator.site import Site
-from generator.sitefile.beside import Beside, nothing_beside
+from generator.sitefile.beside import ReadBeside, nothing_beside
 from generator.sitefile.disk import beside
 
 
@@ -61,7 +61,7 @@ class Plan:
     outcome: Outcome
 
 
-def built(text: str, files: Beside = nothing_beside) -> Built | None:
+def built(text: str, files: ReadBeside = nothing_beside) -> Built | None:
     """A site file with its bundle; None if the site has errors."""
     site = read_site("site.yaml", text.encode(), files).site
     return Built(site, render(site, "")) if site else None
@@ -237,13 +237,13 @@ def _kind(title: str) -> str:
 STOPS, WRITES = ("stop the engine", "scancel"), ("write ", "create a key")
 
 
-def _stop_of(engine: Engine) -> str:
+def _stop_of(engine: LiveEngine) -> str:
     of = f" of {engine.group}" if engine.group else ""
     order = ", the head first" if len(engine.nodes) > 1 else ""
     return f"scancel --name={engine.job[0]}" if engine.job else f"stop the engine{of}{order}"
 
 
-def _names(found: Plan, engine: Engine) -> set[str]:
+def _names(found: Plan, engine: LiveEngine) -> set[str]:
     called = View(found.change).successors
     return {called.get(name, name) for name in engine.names}
 

@@ -8,7 +8,7 @@ from bundles import BUNDLES, links
 from cluster.cables import Fault, bad
 from programs import require, require_root
 
-from generator.verify.namespaces import PROGRAMS, Fabric, fabric
+from generator.verify.namespaces import PROGRAMS, VirtualFabric, fabric
 
 PAIR = next(bundle for bundle in BUNDLES if bundle.name == "pair-llamacpp")
 HALF = PAIR.site.head.interfaces[0]
@@ -18,7 +18,7 @@ BITS = 2 * 8 * 9000
 
 
 @pytest.fixture(scope="module")
-def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualFabric]:
     require_root()
     require(*PROGRAMS, "nsenter")
     work = tmp_path_factory.mktemp("cables")
@@ -26,7 +26,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
         yield nodes
 
 
-def fastest(network: Fabric) -> float:
+def fastest(network: VirtualFabric) -> float:
     """Round-trip time of the fastest ping in seconds; 0 if all were lost."""
     size = f"-s {HALF.ping_size} -M do -I {HALF.name}".split()
     done = network.run(
@@ -46,7 +46,9 @@ def fastest(network: Fabric) -> float:
     ],
     ids=str,
 )
-def test_cable_with_loss_delay_or_rate(fault: Fault, least: float | None, network: Fabric) -> None:
+def test_cable_with_loss_delay_or_rate(
+    fault: Fault, least: float | None, network: VirtualFabric
+) -> None:
     with bad(network, "spark1", [HALF.name], fault):
         seconds = fastest(network)
     assert seconds == 0 if least is None else seconds > least

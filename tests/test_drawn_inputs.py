@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_foreign_inputs import adopted, check
 
 from generator.adoption import Adoption
-from generator.adoption.found import End, Ended
+from generator.adoption.found import Ended, ItemEnd
 from generator.capture import CaptureError
 from generator.catalogs.flag_files import catalog, versions
 from generator.catalogs.flags import Flag
@@ -170,7 +170,7 @@ def test_drawn_input(case: tuple[str, str, list[tuple[str, str]]]) -> None:
         is_name = path[:2] == ("engine", "secrets")
         assert is_said or is_name or path in known, (path, scalar, text)
     for one in ended:
-        if one.end is End.SITE:
+        if one.end is ItemEnd.SITE:
             assert agrees(result, one), (one, text)
 
 
@@ -198,7 +198,7 @@ def test_drawn_engine_gets_the_same_arguments(case: tuple[str, str, list[tuple[s
     _, member = site.parts_of(site.nodes[0].name)[0]
     command = plain(" ".join(word for words in member.container.command for word in words))
     for one in result.ended:
-        if one.end is End.SITE and one.path[:2] == ("engine", "args"):
+        if one.end is ItemEnd.SITE and one.path[:2] == ("engine", "args"):
             # Where a flag is on or off, llama.cpp takes more words than these two.
             on, off = ("enabled", "1", "true"), ("disabled", "0", "false")
             words = dict.fromkeys(on, "on") | dict.fromkeys(off, "off")
@@ -281,7 +281,7 @@ def test_drawn_script(case: tuple[str, dict[str, bool], str, bool]) -> None:
     for flag, is_certain in certain.items():
         ends = {one.end for one in result.ended if one.item.what == flag}
         assert ends != set(), (flag, text)
-        assert is_certain or End.SITE not in ends, (flag, text)
+        assert is_certain or ItemEnd.SITE not in ends, (flag, text)
 
 
 # How a script may come to a command, and what that means for it: it is certain, the default, or

@@ -10,7 +10,7 @@ from generator.fixing.repair import repair
 from generator.pipeline import Reading, read_site
 from generator.reports import remarks
 from generator.reports.text import text
-from generator.sitefile.beside import Beside, Source, SourceFile, nothing_beside
+from generator.sitefile.beside import ReadBeside, Source, SourceFile, nothing_beside
 
 BASE = """\
 version: 1
@@ -36,7 +36,7 @@ engine:
 """
 
 
-def over(base: str) -> Beside:
+def over(base: str) -> ReadBeside:
     def beside(path: str) -> Source:
         if path != "bases/rack.yaml":
             return nothing_beside(path)

@@ -31,7 +31,7 @@ from generator.failures.network import Network, network
 from generator.failures.table import rows
 from generator.resources import ROOT
 from generator.site import Site
-from generator.verify.namespaces import MANAGEMENT, PROGRAMS, Fabric, fabric, halves
+from generator.verify.namespaces import MANAGEMENT, PROGRAMS, VirtualFabric, fabric, halves
 
 TABLES = Path(__file__).parent / "failures.md"
 OF_EACH_KIND = ("lab-mesh", "pair-llamacpp", "rack-switch", "three-models")
@@ -90,7 +90,7 @@ NO_FABRIC = "network: {version: 2, ethernets: {enp1s0f0np0: {link-local: []}}}\n
 
 
 @contextmanager
-def _carried_out(nodes: Fabric, site: Site, fault: FailureMode) -> Iterator[None]:
+def _carried_out(nodes: VirtualFabric, site: Site, fault: FailureMode) -> Iterator[None]:
     """Take the carrier from all that a fault loses; a node that is off has none anywhere."""
     pulled = []
     for kind, *about in sorted(fault.lost):
@@ -113,7 +113,7 @@ def _carried_out(nodes: Fabric, site: Site, fault: FailureMode) -> Iterator[None
             nodes.run(node, "ip", "neigh", "flush", "all")
 
 
-def _lost(nodes: Fabric, net: Network, lost: frozenset[tuple[str, ...]]) -> list[str]:
+def _lost(nodes: VirtualFabric, net: Network, lost: frozenset[tuple[str, ...]]) -> list[str]:
     """Where pings and the analysis disagree."""
     off = {name for kind, name, *_ in lost if kind == "node"}
     asking = [node for node in nodes.trees if node not in off]
@@ -139,13 +139,13 @@ def _addresses(net: Network, node: str) -> list[str]:
 _PING = 'for a; do ping -n -q -c 1 -W 1 "$a" >/dev/null 2>&1 && echo "$a" & done; wait'
 
 
-def _answering(nodes: Fabric, net: Network, node: str) -> set[str]:
+def _answering(nodes: VirtualFabric, net: Network, node: str) -> set[str]:
     command = ("ip", "netns", "exec", nodes.namespace(node), "sh", "-c", _PING, "ping")
     done = subprocess.run([*command, *_addresses(net, node)], capture_output=True, text=True)
     return {*done.stdout.split()}
 
 
-def _waiting(nodes: Fabric, site: Site, fault: FailureMode) -> set[str]:
+def _waiting(nodes: VirtualFabric, site: Site, fault: FailureMode) -> set[str]:
     """The groups of which a rank's wait-fabric.sh is not ready."""
     off = {name for kind, name, *_ in fault.lost if kind == "node"}
     asked = [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from generator.adoption import Adoption, adopt
 from generator.adoption.command import find
 from generator.adoption.draft import not_held
-from generator.adoption.found import End, Word
+from generator.adoption.found import ItemEnd, Word
 from generator.adoption.reading import Input, read
 from generator.audit.findings import audit
 from generator.capture import CaptureError
@@ -39,8 +39,8 @@ def adopted(name: str, text: str) -> Adoption:
 def check(result: Adoption) -> None:
     """Every item has an end; the site has nothing but our sections, in their form."""
     assert [one.item for one in result.ended if one.end is None] == []
-    assert all(one.path for one in result.ended if one.end is End.SITE)
-    assert all(one.why for one in result.ended if one.end is not End.SITE)
+    assert all(one.path for one in result.ended if one.end is ItemEnd.SITE)
+    assert all(one.why for one in result.ended if one.end is not ItemEnd.SITE)
     data = yaml.safe_load(result.text)
     assert set(data) <= SECTIONS
     assert all(set(node) <= NODE for node in data["nodes"])
@@ -51,7 +51,7 @@ def check(result: Adoption) -> None:
         assert any(share(word, own) for own in ended), word
     for one in result.ended:
         assert len(one.line.splitlines()) <= 1
-        if one.end is End.SITE:
+        if one.end is ItemEnd.SITE:
             assert result.draft.get(*one.path) is not None, one
 
 
@@ -143,7 +143,7 @@ def test_no_value_takes_the_place_of_another_unsaid(
     result = adopted("start.sh", f"#!/bin/bash\n{command}\n")
     check(result)
     assert held in result.text
-    assert [one.item.what for one in result.ended if one.end is End.LOST] == lost
+    assert [one.item.what for one in result.ended if one.end is ItemEnd.LOST] == lost
 
 
 def test_array_of_itself() -> None:
@@ -179,8 +179,8 @@ def test_mounts_end_by_what_they_hold() -> None:
         "/srv/models": ("model",),
         "/srv/patch.py": ("engine", "files", 0, "path"),
         "/srv/hub": ("model", "cache"),
-        "/srv/compiled": End.DEFAULT,
-        "/data/x": End.LOST,
+        "/srv/compiled": ItemEnd.DEFAULT,
+        "/data/x": ItemEnd.LOST,
     }
 
 
@@ -205,10 +205,10 @@ def test_only_known_commands_are_harmless(unknown: str, around: str, others: lis
     result = adopted("start.sh", "\n".join(lines) + "\n")
     check(result)
     ends = {one.end for one in result.ended if unknown.split(" |")[0] in one.line}
-    assert ends == {End.LOST}, [one.line for one in result.ended]
+    assert ends == {ItemEnd.LOST}, [one.line for one in result.ended]
     for line in others:
         said = line.partition(";")[0].removeprefix("if ")
-        assert {one.end for one in result.ended if one.line.startswith(said)} == {End.OTHER}
+        assert {one.end for one in result.ended if one.line.startswith(said)} == {ItemEnd.OTHER}
 
 
 WRITTEN = """\
@@ -237,10 +237,10 @@ def test_lines_of_written_files_are_named() -> None:
     check(result)
     ends = {one.item.place.span.line: (one.end, one.why) for one in result.ended}
     lost = "a line of a file that the script writes, of which the site file holds nothing"
-    assert ends[2] == ends[3] == (End.LOST, lost)
-    assert ends[10][0] is End.SITE
-    assert ends[11] == (End.LOST, "it is not read")
-    assert ends[14][0] is End.OTHER
+    assert ends[2] == ends[3] == (ItemEnd.LOST, lost)
+    assert ends[10][0] is ItemEnd.SITE
+    assert ends[11] == (ItemEnd.LOST, "it is not read")
+    assert ends[14][0] is ItemEnd.OTHER
     assert result.draft.get("model", "name") == "gpt-oss-20b"
     assert str(result.draft.get("engine", "args", "optimization-level")) == "3"
 
@@ -283,7 +283,7 @@ def test_engine_is_started_in_a_container_of_the_script() -> None:
     assert data["engine"]["image"] == "vllm/vllm-openai:v0.33.0"
     assert data["engine"]["secrets"] == ["HF_TOKEN"]
     assert data["engine"]["env"] == {"VLLM_USE_V2": "1"}
-    lost = {one.line.partition(":")[0] for one in result.ended if one.end is End.LOST}
+    lost = {one.line.partition(":")[0] for one in result.ended if one.end is ItemEnd.LOST}
     folder = "/root/.cache/huggingface $HF_HOME"
     assert lost == {folder, "OWN $OWN", "MODELS=$(find /srv)", "HEADLESS=--headless"}
 
@@ -293,7 +293,7 @@ def test_variables_of_docker_exec_are_parts_of_it() -> None:
     result = adopted("start.sh", text)
     check(result)
     assert yaml.safe_load(result.text)["engine"]["env"] == {"OWN": "1"}
-    assert not [one.line for one in result.ended if one.end is End.LOST]
+    assert not [one.line for one in result.ended if one.end is ItemEnd.LOST]
 
 
 def test_shared_memory_of_a_quadlet_is_large_enough() -> None:
@@ -301,7 +301,7 @@ def test_shared_memory_of_a_quadlet_is_large_enough() -> None:
         "vllm.container",
         "[Container]\nImage=vllm/vllm-openai:v0.33.0\nShmSize=16g\nExec=openai/gpt-oss-20b\n",
     )
-    assert not [one.line for one in result.ended if one.end is End.LOST]
+    assert not [one.line for one in result.ended if one.end is ItemEnd.LOST]
 
 
 LINKS = """\
@@ -359,7 +359,7 @@ def test_guesses_are_marked_where_they_stand() -> None:
     assert "  # guessed: the ports that it joins\n  - endpoints:" in result.text
     assert "  # the default of $P, which may be changed\n  port: 8001" in result.text
     ends = {one.item.what: one.end for one in result.ended}
-    assert ends["--master-addr"] is End.LOST
+    assert ends["--master-addr"] is ItemEnd.LOST
 
 
 @pytest.mark.parametrize("interface", ["enp1s0f0np0", "enP7s7"])
@@ -549,5 +549,5 @@ def test_pod_is_on_the_node_that_it_is_pinned_to() -> None:
     check(result)
     assert result.draft.get("nodes", 0, "name") == "gx10-two"
     assert result.draft.get("model", "cache") == "/srv/hub"
-    lost = [one.item.what for one in result.ended if one.end is End.LOST]
+    lost = [one.item.what for one in result.ended if one.end is ItemEnd.LOST]
     assert lost == []

@@ -23,7 +23,7 @@ from valid_sites import valid_file
 
 from generator.adoption import Adoption, adopt
 from generator.adoption.draft import Draft
-from generator.adoption.found import End, Ended, Loss, Word
+from generator.adoption.found import Ended, ItemEnd, Loss, Word
 from generator.adoption.reading import Input, read
 from generator.audit.findings import audit
 from generator.bundle.render import render
@@ -819,7 +819,7 @@ vllm serve openai/gpt-oss-120b --port __PORT__ --tensor-parallel-size 2 --host 1
 
 def lost(adopted: Adoption) -> list[Ended]:
     """What the site file does not hold."""
-    return [one for one in adopted.ended if one.end in (None, End.LOST)]
+    return [one for one in adopted.ended if one.end in (None, ItemEnd.LOST)]
 
 
 def is_valid_or_unfinished(adopted: Adoption) -> bool:

@@ -15,7 +15,7 @@ from waiting import PATIENCE, until
 
 from generator.site import Node
 from generator.verify import namespaces
-from generator.verify.namespaces import Fabric, fabric
+from generator.verify.namespaces import VirtualFabric, fabric
 
 
 def _has_mpi(bundle: Bundle) -> bool:
@@ -81,7 +81,7 @@ class World:
     """The nodes of a site in namespaces, with what their containers would be given."""
 
     bundle: Bundle
-    nodes: Fabric
+    nodes: VirtualFabric
     trees: Mapping[str, Path]
     programs: Path
     calls: Path

@@ -12,7 +12,7 @@ from stand_ins import StandIns
 from generator.bundle.render import render
 from generator.pipeline import read_site
 from generator.site import Site
-from generator.verify.namespaces import PROGRAMS, Fabric, fabric
+from generator.verify.namespaces import PROGRAMS, VirtualFabric, fabric
 
 SCRIPT, BINARY = "/opt/sparkgen/nccl-test.sh", "all_reduce_perf"
 
@@ -116,7 +116,7 @@ exit 255
 """
 
 
-def remote(site: Site, running: Fabric) -> str:
+def remote(site: Site, running: VirtualFabric) -> str:
     cases = (
         f'{node.control.address}) exec {shlex.join(running.command(node.name, "sh", "-c"))} "$*" ;;'
         for node in site.nodes

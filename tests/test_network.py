@@ -15,7 +15,7 @@ from recabling import set_mtu, unplug
 from waiting import PATIENCE
 
 from generator.site import Site
-from generator.verify.namespaces import PROGRAMS, Fabric, Link, fabric, halves
+from generator.verify.namespaces import PROGRAMS, VirtualFabric, VirtualLink, fabric, halves
 
 FABRICS = {bundle.name: bundle for bundle in BUNDLES if bundle.site.has_fabric}
 # The first of the bundles that address the same cables alike.
@@ -37,8 +37,8 @@ FAR_ADDRESS = "192.168.177.12"
 
 @contextmanager
 def running(
-    bundle: Bundle, trees: Mapping[str, Path], work: Path, cabling: Sequence[Link] = ()
-) -> Iterator[Fabric]:
+    bundle: Bundle, trees: Mapping[str, Path], work: Path, cabling: Sequence[VirtualLink] = ()
+) -> Iterator[VirtualFabric]:
     """The nodes of a bundle that have cables, connected as its site says or as given."""
     require(*PROGRAMS)
     require_root()
@@ -48,16 +48,16 @@ def running(
 
 
 @pytest.fixture
-def lab_mesh(tmp_path: Path) -> Iterator[Fabric]:
+def lab_mesh(tmp_path: Path) -> Iterator[VirtualFabric]:
     with running(LAB_MESH, LAB_MESH.copy(tmp_path), tmp_path) as nodes:
         yield nodes
 
 
-def script(nodes: Fabric, node: str, limit: int) -> tuple[str, str]:
+def script(nodes: VirtualFabric, node: str, limit: int) -> tuple[str, str]:
     return str(nodes.trees[node] / "opt/sparkgen/wait-fabric.sh"), str(limit)
 
 
-def faults(nodes: Fabric, node: str, limit: int = 0) -> list[str]:
+def faults(nodes: VirtualFabric, node: str, limit: int = 0) -> list[str]:
     """The faults that wait-fabric.sh reports on a node, one per line; empty if all is well."""
     done = nodes.run(node, *script(nodes, node, limit))
     if done.returncode == 0:
@@ -70,7 +70,7 @@ def faults(nodes: Fabric, node: str, limit: int = 0) -> list[str]:
     return lines
 
 
-def test_forever_waits_and_reports_faults_once(lab_mesh: Fabric, tmp_path: Path) -> None:
+def test_forever_waits_and_reports_faults_once(lab_mesh: VirtualFabric, tmp_path: Path) -> None:
     """A fault is reported once, and the wait ends when it is gone."""
     program, _ = script(lab_mesh, "spark1", 0)
     set_mtu(lab_mesh, "spark1", "enp1s0f0np0", 1500)
@@ -89,7 +89,7 @@ def test_forever_waits_and_reports_faults_once(lab_mesh: Fabric, tmp_path: Path)
         ]
 
 
-def all_faults(nodes: Fabric) -> dict[str, list[str]]:
+def all_faults(nodes: VirtualFabric) -> dict[str, list[str]]:
     """The faults of every node, all checked at once."""
     with ThreadPoolExecutor() as pool:
         found = pool.map(lambda node: faults(nodes, node), nodes.trees)
@@ -189,7 +189,7 @@ def check_swapped_cables_are_reported(bundle: Bundle, tmp_path: Path) -> None:
     site = bundle.site
     confused = site.head.name
     cabling = [
-        Link(swapped(link.a, confused), link.b and swapped(link.b, confused))
+        VirtualLink(swapped(link.a, confused), link.b and swapped(link.b, confused))
         for link in links(site.cables)
     ]
     numbers = [c.number for c in site.cables if confused in {port.node for port in c.ports}]
@@ -214,19 +214,19 @@ def test_small_mtu_in_one_file(tmp_path: Path) -> None:
         assert nodes.ping_all() == [f"spark1 {NEAR} -> spark2 {FAR_ADDRESS}: no answer"]
 
 
-def test_small_mtu(lab_mesh: Fabric) -> None:
+def test_small_mtu(lab_mesh: VirtualFabric) -> None:
     set_mtu(lab_mesh, "spark2", FAR, 1500)
     fault = f"cable 1: the MTU of {FAR} is 1500, not 9000"
     assert all_faults(lab_mesh) == unanswered(LAB_MESH.site, FAR_ADDRESS) | {"spark2": [fault]}
 
 
-def test_missing_address(lab_mesh: Fabric) -> None:
+def test_missing_address(lab_mesh: VirtualFabric) -> None:
     lab_mesh.run("spark2", "ip", "address", "flush", "dev", FAR)
     fault = f"cable 1: {FAR} does not have the address {FAR_ADDRESS}/24"
     assert all_faults(lab_mesh) == unanswered(LAB_MESH.site, FAR_ADDRESS) | {"spark2": [fault]}
 
 
-def test_unplugged(lab_mesh: Fabric) -> None:
+def test_unplugged(lab_mesh: VirtualFabric) -> None:
     unplug(lab_mesh, "spark1", NEAR)
     assert all_faults(lab_mesh) == {
         "spark1": [f"cable 1: no carrier on {NEAR}"],
@@ -247,7 +247,7 @@ def test_unplugged_from_the_switch(tmp_path: Path) -> None:
         assert line.startswith(f"cable {numbers[node]} or 3: spark3 ")
 
 
-def test_limit(lab_mesh: Fabric) -> None:
+def test_limit(lab_mesh: VirtualFabric) -> None:
     unplug(lab_mesh, "spark1", NEAR)
     start = time.monotonic()
     assert faults(lab_mesh, "spark1", limit=3)
@@ -255,7 +255,7 @@ def test_limit(lab_mesh: Fabric) -> None:
     assert time.monotonic() - start >= 2
 
 
-def test_late_cable(lab_mesh: Fabric) -> None:
+def test_late_cable(lab_mesh: VirtualFabric) -> None:
     set_mtu(lab_mesh, "spark1", NEAR, 1500)
     argv = lab_mesh.command("spark1", *script(lab_mesh, "spark1", limit=int(PATIENCE)))
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as waiting:

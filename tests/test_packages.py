@@ -18,16 +18,6 @@ PACKAGE = ROOT / "generator"
 README = (PACKAGE / "README.md").read_text(encoding="utf-8")
 NAME = re.compile(r"`(\w+)(?:/|\.py)?`")
 ANY = {"any"}
-# Classes of one name in several packages, and why the name is right in each of them.
-AS_FOUND = "the same thing as it is declared, and as it was found, runs or is simulated"
-OF_A_TEXT = "a part of a text: of a site file, a command line or a list of changes"
-SHARED_NAMES = {
-    **dict.fromkeys(("Cable", "Container", "Engine", "Fabric", "Interface", "Link"), AS_FOUND),
-    **dict.fromkeys(("Mount", "Node", "Variable", "Folder"), AS_FOUND),
-    **dict.fromkeys(("Entry", "Place"), OF_A_TEXT),
-    "End": "one of the two sides of a comparison, and where something that was read ends up",
-    "Step": "of a plan, and of a path into a document",
-}
 
 
 def table() -> dict[str, set[str]]:
@@ -77,7 +67,7 @@ def test_class_names_have_one_meaning() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].add(str(path.relative_to(PACKAGE)))
     shared = {name: sorted(files) for name, files in places.items() if len(files) > 1}
-    assert shared.keys() == SHARED_NAMES.keys(), shared
+    assert shared == {}
 
 
 def test_imports_are_those_of_the_table() -> None:

@@ -15,7 +15,7 @@ from repositories import commit, data, git, lab, order, todo
 
 from generator.operation.needed import Change
 from generator.operation.plan import plan
-from generator.operation.state import Cable, Desired, Folder
+from generator.operation.state import Desired, LiveCable, NodeFolder
 from generator.resources import ROOT
 
 COPY = "copy the folder (operator/deploy.sh --run)"
@@ -205,9 +205,9 @@ ENDS = [f"spark{node}:p{port}" for node in range(1, 6) for port in (0, 1)]
 def test_no_cable_is_plugged_into_a_port_that_is_taken(
     old: list[str], new: list[str], first: int, second: int
 ) -> None:
-    before = [Cable(n + 1, "", (old[2 * n], old[2 * n + 1])) for n in range(first)]
-    after = [Cable(n + 1, "", (new[2 * n], new[2 * n + 1])) for n in range(second)]
-    folders = {f"spark{node}": Folder(f"spark{node}", "", links="p") for node in range(1, 6)}
+    before = [LiveCable(n + 1, "", (old[2 * n], old[2 * n + 1])) for n in range(first)]
+    after = [LiveCable(n + 1, "", (new[2 * n], new[2 * n + 1])) for n in range(second)]
+    folders = {f"spark{node}": NodeFolder(f"spark{node}", "", links="p") for node in range(1, 6)}
     ends = (Desired(folders, tuple(cables), (), ()) for cables in (before, after))
     moments = plan(Change(*ends, {}, (), (), lambda name, need: False))
     taken = {end for cable in before for end in cable.ends}

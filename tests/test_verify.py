@@ -39,7 +39,7 @@ from generator.bundle.payload import FOLDER
 from generator.catalogs.vocabularies import VARIABLE
 from generator.fabric.addressing import FabricInterface
 from generator.resources import TEMPLATES
-from generator.verify.namespaces import PROGRAMS, Fabric, Link, fabric
+from generator.verify.namespaces import PROGRAMS, VirtualFabric, VirtualLink, fabric
 
 BUNDLE = "home/nvidia/sparkgen-bundle"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -2828,7 +2828,7 @@ def in_network(host: Machine) -> Machine:
 class Network:
     """Nodes that are cabled, and what verify.py reports on their links and peers."""
 
-    fabric: Fabric
+    fabric: VirtualFabric
     machines: Mapping[str, Machine]
 
     def faults(self, node: str) -> dict[str, str]:
@@ -2844,7 +2844,9 @@ class Network:
         }
 
 
-def network(bundle_name: str, work: Path, cabling: list[Link] | None = None) -> Iterator[Network]:
+def network(
+    bundle_name: str, work: Path, cabling: list[VirtualLink] | None = None
+) -> Iterator[Network]:
     require_root()
     require(*PROGRAMS)
     bundle = next(bundle for bundle in BUNDLES if bundle.name == bundle_name)
@@ -2939,7 +2941,9 @@ def test_swapped_cables(memory: Path) -> None:
     """Somebody confused spark1's ports: both of its cables are named, at all ends."""
     site = MESH.site
     swapped = [
-        Link(*((node, 1 - port) if node == "spark1" else (node, port) for node, port in ends))
+        VirtualLink(
+            *((node, 1 - port) if node == "spark1" else (node, port) for node, port in ends)
+        )
         for ends in ((link.a, link.b) for link in links(site.cables) if link.b)
     ]
     for wrong in network("lab-mesh", memory, swapped):

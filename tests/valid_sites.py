@@ -5,7 +5,7 @@ from pathlib import Path
 from generator.pipeline import ValidReading, read_site
 from generator.reports.text import text
 from generator.resources import ROOT
-from generator.sitefile.beside import Beside, nothing_beside
+from generator.sitefile.beside import ReadBeside, nothing_beside
 from generator.sitefile.disk import beside
 
 # Those beside `more/` have their bundles in `out/`.
@@ -13,7 +13,7 @@ EXAMPLES = {path.stem: path for path in sorted((ROOT / "sites").rglob("*.yaml"))
 
 
 def valid(
-    content: str | bytes, name: str = "site.yaml", files: Beside = nothing_beside
+    content: str | bytes, name: str = "site.yaml", files: ReadBeside = nothing_beside
 ) -> ValidReading:
     """A site file with this content; any error in it fails the test."""
     raw = content.encode() if isinstance(content, str) else content

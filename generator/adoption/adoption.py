@@ -13,7 +13,7 @@ from generator.adoption.nodes import nodes_of
 from generator.diagnostics import Finding, KeyPath, Severity, Stage
 from generator.pipeline import Reading, read_site
 from generator.records import record, replace
-from generator.sitefile.beside import Beside, nothing_beside
+from generator.sitefile.beside import ReadBeside, nothing_beside
 
 _MOST_REFUSED = 20
 # As different as can be from the model that is assumed.
@@ -58,7 +58,7 @@ def adopt(
     name: str,
     file: str,
     stated_cables: Sequence[Edge] = (),
-    beside: Beside = nothing_beside,
+    beside: ReadBeside = nothing_beside,
 ) -> Adoption:
     """A site file named `file` from everything that was found, with the cables the user states.
 
@@ -87,7 +87,7 @@ def adopt(
     return Adoption(draft, text, reading, found, head, ended, full)
 
 
-def _assumed(draft: Draft, file: str, beside: Beside) -> Reading:
+def _assumed(draft: Draft, file: str, beside: ReadBeside) -> Reading:
     """The site with what is assumed; values that no site file can have are left out of it."""
     for _ in range(_MOST_REFUSED):
         reading = read_site(file, draft.text(assumed=True).encode(), beside)
@@ -100,7 +100,7 @@ def _assumed(draft: Draft, file: str, beside: Beside) -> Reading:
     return reading
 
 
-def _of_any_model(draft: Draft, full: Reading, file: str, beside: Beside) -> Iterator[Finding]:
+def _of_any_model(draft: Draft, full: Reading, file: str, beside: ReadBeside) -> Iterator[Finding]:
     """The findings that are the same with another model where nobody said which."""
     unknown = [path for path in draft.todo if path[-2:] == ("model", "name")]
     if not unknown:

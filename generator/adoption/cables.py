@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import count
 
 from generator.adoption.draft import Draft
-from generator.adoption.found import GUESSED_PREFIX, FoundNode, Interface, Variable, Word
+from generator.adoption.found import GUESSED_PREFIX, FoundInterface, FoundNode, FoundVariable, Word
 from generator.diagnostics import KeyPath
 from generator.fabric.shapes import islands
 from generator.fabric.topologies import DIRECT, PAIRS, SINGLE, SWITCH, TOPOLOGIES, without_a_switch
@@ -22,8 +22,8 @@ _SWITCH_NAME = "switch"
 _BY_A_SWITCH = "that a switch joins the nodes, which nothing says: three or more may be a ring"
 _POOL = IPv4Network("10.100.0.0/16")
 
-End = tuple[str, int]
-Edge = tuple[End, End]
+NodePort = tuple[str, int]
+Edge = tuple[NodePort, NodePort]
 
 
 @record
@@ -31,7 +31,7 @@ class Wired:
     """A node, and its halves that are known to be cabled, by port and half."""
 
     node: FoundNode
-    halves: Mapping[tuple[int, int], Interface]
+    halves: Mapping[tuple[int, int], FoundInterface]
 
     @property
     def ports(self) -> list[int]:
@@ -60,7 +60,7 @@ def _uplink(node: FoundNode) -> int | None:
     return _HALVES[node.gateway][0] if node.gateway in _HALVES else None
 
 
-def named_ports(variables: Iterable[Variable]) -> tuple[int, ...]:
+def named_ports(variables: Iterable[FoundVariable]) -> tuple[int, ...]:
     """The ports whose interfaces or devices are named in the values of variables."""
     known = {**_HALVES, **_HCAS}
     values = [v.value.text for v in variables if "IFNAME" in v.name or "HCA" in v.name]
@@ -68,7 +68,7 @@ def named_ports(variables: Iterable[Variable]) -> tuple[int, ...]:
     return tuple(sorted({known[text][0] for text in texts if text in known}))
 
 
-class Cabling:
+class FoundCabling:
     """The cables between nodes: those proven by subnets, and those that are a guess.
 
     `groups` are the nodes of each engine, if there are several. `is_mesh` means that somebody says
@@ -116,7 +116,7 @@ class Cabling:
         """Whether the nodes themselves listed their interfaces, so that there are no others."""
         return any(len(w.node.interfaces) > 1 for w in self.nodes)
 
-    def part(self, names: Sequence[str]) -> "Cabling":
+    def part(self, names: Sequence[str]) -> "FoundCabling":
         """The cabling of some of the nodes: their cables, and the ports they use."""
         own = copy(self)
         own.cables = [
@@ -190,9 +190,9 @@ class Cabling:
     def _addressed(self) -> list[int]:
         return [p for p in PORTS if any(w.address(p, h) for w in self.nodes for h in HALVES)]
 
-    def _shared(self) -> dict[IPv4Network, list[End]]:
+    def _shared(self) -> dict[IPv4Network, list[NodePort]]:
         """The ports on each subnet."""
-        found: dict[IPv4Network, list[End]] = defaultdict(list)
+        found: dict[IPv4Network, list[NodePort]] = defaultdict(list)
         for w in self.nodes:
             for (port, half), _ in w.halves.items():
                 if word := w.address(port, half):
@@ -202,7 +202,7 @@ class Cabling:
     def _detected(self) -> list[Edge]:
         """Pairs of ports one of which hears the other."""
         names = {w.node.name for w in self.nodes}
-        found: dict[frozenset[End], Edge] = {}
+        found: dict[frozenset[NodePort], Edge] = {}
         for w in self.nodes:
             for name, neighbor in w.node.neighbors.items():
                 if name in _HALVES and neighbor.interface in _HALVES and neighbor.name in names:
@@ -299,7 +299,7 @@ class Cabling:
         return [by_name[name].address(port, half) for name, port in cable if name in by_name]
 
 
-def write(draft: Draft, cabling: Cabling, interface: str, plane: str) -> None:
+def write(draft: Draft, cabling: FoundCabling, interface: str, plane: str) -> None:
     """Write nodes, cables and topology; `plane` is where control traffic goes, if that is known."""
     order = [w.node for w in cabling.nodes]
     plain = is_pooled(cabling)
@@ -334,7 +334,7 @@ def write(draft: Draft, cabling: Cabling, interface: str, plane: str) -> None:
     _control(draft, cabling, plane)
 
 
-def _control(draft: Draft, cabling: Cabling, plane: str) -> None:
+def _control(draft: Draft, cabling: FoundCabling, plane: str) -> None:
     """Write where control traffic goes, and what that needs."""
     usual = TOPOLOGIES[cabling.kind].control_plane
     if plane and plane != usual:
@@ -387,7 +387,7 @@ def _node(draft: Draft, number: int, node: FoundNode, wanted: str, guessed: bool
         draft.put((*path, "os"), node.release.text, node.release)
 
 
-def _cable(draft: Draft, number: int, cabling: Cabling, cable: Edge, plain: bool) -> None:
+def _cable(draft: Draft, number: int, cabling: FoundCabling, cable: Edge, plain: bool) -> None:
     path: KeyPath = ("cabling", number)
     ends = [f"{name}:{port if name == _SWITCH_NAME else f'p{port}'}" for name, port in cable]
     known = [pair for half in HALVES if any(pair := cabling.pair(cable, half))]
@@ -451,7 +451,7 @@ def _beside(known: IPv4Interface, taken: set[IPv4Address]) -> str:
     return f"{found}/{known.network.prefixlen}"
 
 
-def _halves(draft: Draft, cabling: Cabling) -> None:
+def _halves(draft: Draft, cabling: FoundCabling) -> None:
     """Write whether second halves have addresses: all of them, or none."""
     second = [w.address(p, 1) for w in cabling.nodes for p in w.ports]
     if any(w.address(p, 0) for w in cabling.nodes for p in w.ports) and not all(second):
@@ -462,7 +462,7 @@ def _halves(draft: Draft, cabling: Cabling) -> None:
             draft.put(("topology", "halves"), "first", place)
 
 
-def _mtu(draft: Draft, cabling: Cabling) -> None:
+def _mtu(draft: Draft, cabling: FoundCabling) -> None:
     words = [i.mtu for w in cabling.nodes for i in w.halves.values() if i.mtu]
     sizes = {word.text for word in words}
     if len(sizes) > 1:
@@ -471,7 +471,7 @@ def _mtu(draft: Draft, cabling: Cabling) -> None:
         draft.put(("topology", "mtu"), int(words[0].text), words[0])
 
 
-def _subnets(cabling: Cabling) -> list[tuple[int, IPv4Interface]] | None:
+def _subnets(cabling: FoundCabling) -> list[tuple[int, IPv4Interface]] | None:
     """Each address with the number of its subnet in a pool; None if an end has none."""
     found = []
     for number, cable in enumerate(cabling.cables):
@@ -484,7 +484,7 @@ def _subnets(cabling: Cabling) -> list[tuple[int, IPv4Interface]] | None:
     return found
 
 
-def is_pooled(cabling: Cabling) -> bool:
+def is_pooled(cabling: FoundCabling) -> bool:
     """Whether the addresses are those that follow from a pool and a host number per node."""
     known = _subnets(cabling)
     pool = _pool(cabling)
@@ -497,12 +497,12 @@ def is_pooled(cabling: Cabling) -> bool:
     )
 
 
-def _pool(cabling: Cabling) -> IPv4Network | None:
+def _pool(cabling: FoundCabling) -> IPv4Network | None:
     known = _subnets(cabling)
     return IPv4Network(f"{known[0][1].ip}/16", strict=False) if known else None
 
 
-def _host(cabling: Cabling, name: str) -> int | None:
+def _host(cabling: FoundCabling, name: str) -> int | None:
     """The common host number of a node on all its subnets."""
     found = {
         int(IPv4Interface(word.text).ip) & 255

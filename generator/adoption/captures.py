@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from generator.adoption import docker, items, keyfiles, netplan, printed, units
-from generator.adoption.found import Container, FoundNode, Interface, Item, Neighbor, Word
+from generator.adoption.found import FoundContainer, FoundInterface, FoundNode, Item, Neighbor, Word
 from generator.adoption.shell import shell_words, unwrapped
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
@@ -83,7 +83,7 @@ class _Reader:
     def _under(self, folder: str) -> Iterator[str]:
         return (path for path in sorted(self._capture.texts) if path.startswith(folder))
 
-    def _netplan(self) -> Iterator[Interface]:
+    def _netplan(self) -> Iterator[FoundInterface]:
         for path in self._under("files/etc/netplan/"):
             text = self._text_of(path)
             file = Yaml(text, source.read(text.file, text.text.encode()))
@@ -93,14 +93,14 @@ class _Reader:
             self.items += items.of_yaml(file, "netplan")
             yield from netplan.interfaces(file)
 
-    def _keyfiles(self) -> Iterator[Interface]:
+    def _keyfiles(self) -> Iterator[FoundInterface]:
         for path in sorted(self._capture.texts):
             if path.startswith(("files/etc/NetworkManager/", "files/etc/systemd/network/")):
                 text = self._text_of(path)
                 self.items += items.of_entries(text, "keyfile")
                 yield from keyfiles.interfaces(text)
 
-    def _linked(self, interfaces: tuple[Interface, ...]) -> tuple[Interface, ...]:
+    def _linked(self, interfaces: tuple[FoundInterface, ...]) -> tuple[FoundInterface, ...]:
         """The interfaces with the link states of ibdev2netdev, where `ip` has none."""
         text = self._get("commands/ibdev2netdev.txt")
         if text is None or any(one.has_link is not None for one in interfaces):
@@ -111,7 +111,7 @@ class _Reader:
             merged[name] = replace(merged.get(name, one), has_link=one.has_link)
         return tuple(merged.values())
 
-    def _containers(self) -> Iterator[Container]:
+    def _containers(self) -> Iterator[FoundContainer]:
         texts = [self._text_of(path) for path in self._under("processes/")]
         # The command lines of processes that serve.
         served = [[word for label, word in _records(own) if label == "arg"] for own in texts]
@@ -198,7 +198,7 @@ def _records(text: Text) -> Iterator[tuple[str, Word]]:
         yield label, Word(value.lower() if isinstance(values[0], bool) else value, text.file, span)
 
 
-def _container(text: Text, served: list[list[Word]]) -> Container:
+def _container(text: Text, served: list[list[Word]]) -> FoundContainer:
     records: dict[str, list[Word]] = {}
     for label, word in _records(text):
         records.setdefault(label, []).append(word)
@@ -219,7 +219,7 @@ def _container(text: Text, served: list[list[Word]]) -> Container:
     }
     name = options["name"].text.lstrip("/") if "name" in options else ""
     image = records.get("image", [None])[0]
-    return Container(
+    return FoundContainer(
         name,
         image,
         tuple(words),
@@ -237,15 +237,15 @@ def _container(text: Text, served: list[list[Word]]) -> Container:
     )
 
 
-def _process(text: Text) -> Container:
+def _process(text: Text) -> FoundContainer:
     """A process that is in no known container."""
     records = list(_records(text))
     env = [own for label, word in records if label == "env" for own in docker.variable(word)]
     words = tuple(word for label, word in records if label == "arg")
-    return Container("process", words=words, env=tuple(env), is_running=True)
+    return FoundContainer("process", words=words, env=tuple(env), is_running=True)
 
 
-def serves(container: Container) -> bool:
+def serves(container: FoundContainer) -> bool:
     """Whether a container may be one that serves a model."""
     words = [container.name, container.image.text if container.image else ""]
     text = "\n".join((*words, *(word.text for word in container.words)))

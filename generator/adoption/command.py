@@ -8,7 +8,7 @@ from typing import Any
 from generator import catalogs
 from generator.adoption.docker import EXPORTS, passed, variable
 from generator.adoption.flow import commands
-from generator.adoption.found import Container, Item, Word
+from generator.adoption.found import FoundContainer, Item, Word
 from generator.adoption.shell import unwrapped
 from generator.catalogs import commands as starting
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -32,7 +32,7 @@ _REDIRECTION = re.compile(r"[0-9&]?(>>?|<|<<<)(&?[^{<>]*)$")
 
 
 @record
-class Entry:
+class ArgumentEntry:
     """A flag as given; `value` is True for a switch, and `place` that of the value."""
 
     name: str
@@ -59,10 +59,10 @@ class Command:
     """
 
     engine: str
-    container: Container
+    container: FoundContainer
     version: str
     model: Word | None = None
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ArgumentEntry, ...] = ()
     ray: bool = False
     is_worker: bool = False
     rest: tuple[Word, ...] = ()
@@ -115,7 +115,7 @@ class Command:
             return replace(word, text=found[1])
         return None
 
-    def entry(self, *names: str) -> Entry | None:
+    def entry(self, *names: str) -> ArgumentEntry | None:
         """The last flag with any of these names."""
         return next((entry for entry in reversed(self.entries) if entry.name in names), None)
 
@@ -130,7 +130,7 @@ class Command:
         return int(own) if own.isdecimal() else 1 if self.is_worker else 0
 
 
-def find(container: Container, programs: dict[str, str]) -> Command | None:
+def find(container: FoundContainer, programs: dict[str, str]) -> Command | None:
     """The command of a container, if it serves a model; `programs` has its node's versions."""
     # The value of a secret is named nowhere but at its own place.
     known = {v.name: v.value.text for v in container.env if not is_secret_key(v.name)}
@@ -195,7 +195,7 @@ def _given(words: Sequence[Word]) -> Iterator[Word]:
             yield from (word for word in own if any(variable(word)))
 
 
-def is_server(container: Container) -> bool:
+def is_server(container: FoundContainer) -> bool:
     """Whether a container, of no known engine, uses the GPU or is told of a model."""
     uses_gpu = any(
         re.search("gpu", item.what) or re.search("nvidia", item.value) for item in container.items
@@ -206,7 +206,7 @@ def is_server(container: Container) -> bool:
     return uses_gpu or bool(is_own or (is_told and (image or container.name == "unit")))
 
 
-def _names_a_model(container: Container) -> bool:
+def _names_a_model(container: FoundContainer) -> bool:
     return any(_NAMES_A_MODEL.fullmatch(word.text) for word in container.words)
 
 
@@ -227,12 +227,12 @@ def _until_break(words: Sequence[Word]) -> list[Word]:
 
 
 def _command(
-    engine: str, container: Container, words: list[Word], ray: bool, programs: dict[str, str]
+    engine: str, container: FoundContainer, words: list[Word], ray: bool, programs: dict[str, str]
 ) -> Command:
     version = _version(engine, container, programs)
     likely = version or _likely(engine, container, words)
     known = catalog(engine, likely)
-    entries: list[Entry] = []
+    entries: list[ArgumentEntry] = []
     positional: list[Word] = []
     at = 0
     while at < len(words):
@@ -268,7 +268,7 @@ def _command(
     return replace(command, rest=tuple(positional), likely=likely)
 
 
-def _likely(engine: str, container: Container, words: Sequence[Word]) -> str:
+def _likely(engine: str, container: FoundContainer, words: Sequence[Word]) -> str:
     """The newest release that knows all flags and variables, or as many as any other one."""
     flags = {word.text.partition("=")[0] for word in words if word.text.startswith("--")}
     names = {own.name for own in container.env}
@@ -318,25 +318,25 @@ def _taken(known: FlagCatalog | None, name: str, rest: Sequence[Word]) -> list[W
     return following if are_figures else following[:1]
 
 
-def _entry(known: FlagCatalog | None, name: str, taken: list[Word], word: Word) -> Entry:
+def _entry(known: FlagCatalog | None, name: str, taken: list[Word], word: Word) -> ArgumentEntry:
     plain = name.lstrip("-")
     found = _found(known, name)
     place = taken[0] if taken else word
     if found is None:
         value: Any = [w.text for w in taken] if len(taken) > 1 else taken[0].text if taken else True
-        return Entry(plain, value, place, is_known=False)
+        return ArgumentEntry(plain, value, place, is_known=False)
     full = f"{found.flag.name}.{found.key}" if found.key else found.flag.name
     if not taken:
-        return Entry(full, not found.is_off, word)
+        return ArgumentEntry(full, not found.is_off, word)
     if found.flag.many and found.flag.many not in ("append", "comma"):
         texts = [w.text for w in taken]
-        return Entry(full, texts if len(texts) > 1 else texts[0], place)
+        return ArgumentEntry(full, texts if len(texts) > 1 else texts[0], place)
     if found.flag.type == "json" and not found.key:
-        return Entry(full, parsed(taken[0].text), place)
-    return Entry(full, taken[0].text, place)
+        return ArgumentEntry(full, parsed(taken[0].text), place)
+    return ArgumentEntry(full, taken[0].text, place)
 
 
-def _version(engine: str, container: Container, programs: dict[str, str]) -> str:
+def _version(engine: str, container: FoundContainer, programs: dict[str, str]) -> str:
     """The engine's version, from its files or its image; empty if unknown."""
     if own := programs.get(engine.replace("-", "_"), programs.get(engine, "")):
         return own

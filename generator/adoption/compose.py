@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from generator.adoption.docker import passed
-from generator.adoption.found import Container, Variable, Word
+from generator.adoption.found import FoundContainer, FoundVariable, Word
 from generator.adoption.items import of_yaml
 from generator.adoption.shell import is_script_next
 from generator.adoption.yaml_file import Yaml
@@ -21,7 +21,7 @@ def is_compose(file: Yaml) -> bool:
     return isinstance(file.get(file.root, "services"), yaml.MappingNode)
 
 
-def containers(file: Yaml, known: Mapping[str, str]) -> Iterator[Container]:
+def containers(file: Yaml, known: Mapping[str, str]) -> Iterator[FoundContainer]:
     """Its services, with the values of known variables."""
     for name, node in file.pairs(file.get(file.root, "services")):
         if not isinstance(node, yaml.MappingNode):
@@ -37,7 +37,7 @@ def containers(file: Yaml, known: Mapping[str, str]) -> Iterator[Container]:
         values = {**known, **{v.name: v.value.text for v in own}}
         entry = tuple(command_words(file, file.get(node, "entrypoint"), values))
         shell = bool(entry) and is_script_next(entry[-1].text, False)
-        yield Container(
+        yield FoundContainer(
             name=name,
             image=file.word(file.get(node, "image"), known),
             words=(*entry, *command_words(file, file.get(node, "command"), values, shell)),
@@ -66,12 +66,12 @@ def command_words(
         shell = is_script_next(word.text, shell)
 
 
-def environment(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Variable]:
+def environment(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[FoundVariable]:
     """The variables of a mapping, or of a list of NAME=VALUE."""
     for name, value in file.pairs(node):
         if word := file.word(value, known):
             is_passed = isinstance(value, yaml.ScalarNode) and value.tag.endswith(":null")
-            yield passed(replace(word, text=name)) if is_passed else Variable(name, word)
+            yield passed(replace(word, text=name)) if is_passed else FoundVariable(name, word)
     for item in file.items(node):
         if word := file.word(item, known):
             yield passed(word)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from generator.adoption.found import Container, Item, Variable, Word
+from generator.adoption.found import FoundContainer, FoundVariable, Item, Word
 from generator.records import replace
 from generator.resources import words
 
@@ -19,7 +19,7 @@ EXPORTS = ("export", "declare")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 
-def containers(words: Sequence[Word]) -> Iterator[Container]:
+def containers(words: Sequence[Word]) -> Iterator[FoundContainer]:
     """The containers that a script starts."""
     for number, word in enumerate(words):
         if word.text.endswith("run_cluster.sh"):
@@ -36,7 +36,7 @@ def _is_client(words: Sequence[Word]) -> bool:
     return texts[-1:] != [] and texts[-1] in ("docker", "podman", "nerdctl")
 
 
-def _under_ray(words: Sequence[Word]) -> Iterator[Container]:
+def _under_ray(words: Sequence[Word]) -> Iterator[FoundContainer]:
     """What vLLM's run_cluster.sh starts from an image, an address, a role, a folder and options."""
     given = list(takewhile(lambda word: not word.breaks, words))
     if len(given) > 3:
@@ -48,10 +48,10 @@ def _under_ray(words: Sequence[Word]) -> Iterator[Container]:
         yield replace(found, items=(*found.items, item))
 
 
-def container(words: Sequence[Word]) -> Container:
+def container(words: Sequence[Word]) -> FoundContainer:
     """The container of the words after `run`."""
     options: dict[str, Word] = {}
-    env: list[Variable] = []
+    env: list[FoundVariable] = []
     mounts: list[Word] = []
     files: list[Word] = []
     items: list[Item] = []
@@ -88,18 +88,18 @@ def container(words: Sequence[Word]) -> Container:
     ]
     entry = tuple(word for word in (options.get("entrypoint"),) if word and word.text)
     name = options["name"].text if "name" in options else ""
-    found = Container(name, image, (*entry, *command), tuple(env), options, tuple(mounts))
+    found = FoundContainer(name, image, (*entry, *command), tuple(env), options, tuple(mounts))
     items = [replace(item, owner=found.owner) for item in items]
     return replace(found, env_files=tuple(files), items=tuple(items))
 
 
-def variable(word: Word) -> Iterator[Variable]:
+def variable(word: Word) -> Iterator[FoundVariable]:
     """The variable that a word NAME=VALUE sets; without a value it is the shell's."""
     if found := _VARIABLE.fullmatch(word.text):
-        yield Variable(found[1], replace(word, text=found[2]))
+        yield FoundVariable(found[1], replace(word, text=found[2]))
 
 
-def passed(word: Word) -> Variable:
+def passed(word: Word) -> FoundVariable:
     """The variable that a word NAME=VALUE or NAME gives to a container."""
     shell = f"${word.text.lstrip('$')}"
-    return next(variable(word), Variable(word.text, replace(word, text=shell)))
+    return next(variable(word), FoundVariable(word.text, replace(word, text=shell)))

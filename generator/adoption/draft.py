@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
-from generator.adoption.found import End, Ended, Item, Loss, Word
+from generator.adoption.found import Ended, Item, ItemEnd, Loss, Word
 from generator.diagnostics import KeyPath, visible
 from generator.records import replace
 from generator.sitefile.source import Plain
@@ -36,7 +36,7 @@ class Draft:
         self.unsaid: set[str] = set()
         self.serving: set[str] = set()
         # What was done with the item at hand.
-        self._done: list[tuple[End, KeyPath, str]] = []
+        self._done: list[tuple[ItemEnd, KeyPath, str]] = []
         self._at_hand = False
         # Guesses, by path; what was found at a path that a guess is part of; and nodes by name.
         self.guessed: set[KeyPath] = set()
@@ -58,7 +58,7 @@ class Draft:
             node.append(value)
         else:
             node[path[-1]] = value
-        self._done.append((End.SITE, path, ""))
+        self._done.append((ItemEnd.SITE, path, ""))
         if self.todo.pop(path, None):
             self.comments.pop(path, None)
         if place:
@@ -80,17 +80,17 @@ class Draft:
     def lose(self, text: str, place: Word) -> None:
         """Record what the site does not hold: of the item at hand, or at a place."""
         if self._at_hand:
-            self._done.append((End.LOST, (), text))
+            self._done.append((ItemEnd.LOST, (), text))
         else:
             self.losses.append(Loss(text, place))
 
     def same(self, why: str) -> None:
         """Record that the item at hand has the same effect by default."""
-        self._done.append((End.DEFAULT, (), why))
+        self._done.append((ItemEnd.DEFAULT, (), why))
 
     def settle(self, *path: str) -> None:
         """Record that the item at hand is part of a value of the site."""
-        self._done.append((End.SITE, path, ""))
+        self._done.append((ItemEnd.SITE, path, ""))
 
     @contextmanager
     def ending(self, item: Item) -> Iterator[None]:
@@ -100,21 +100,23 @@ class Draft:
         self._at_hand = False
         self._done = [one for one in self._done if one[1] not in self.todo]
         ends = [end for end, _, _ in self._done]
-        best = next((end for end in (End.SITE, End.LOST, End.DEFAULT) if end in ends), None)
+        best = next(
+            (end for end in (ItemEnd.SITE, ItemEnd.LOST, ItemEnd.DEFAULT) if end in ends), None
+        )
         path, why = next(((p, w) for end, p, w in self._done if end is best), ((), ""))
-        if best is End.SITE:
+        if best is ItemEnd.SITE:
             earlier = (n for n, one in enumerate(self.ended) if one.path == path)
             for number in earlier:
                 again = "a later one has another value"
                 if self.ended[number].item.value != item.value:
-                    self.ended[number] = Ended(self.ended[number].item, End.LOST, why=again)
+                    self.ended[number] = Ended(self.ended[number].item, ItemEnd.LOST, why=again)
         self.ended.append(Ended(item, best, path, why))
 
     def drop(self, *path: str | int, into: KeyPath = (), why: str = "the default") -> None:
         """Remove a value, and what is empty without it; `into` is the path that replaces it."""
         for number, one in enumerate(self.ended):
             if one.path == path:
-                end = End.SITE if into else End.DEFAULT
+                end = ItemEnd.SITE if into else ItemEnd.DEFAULT
                 self.ended[number] = Ended(one.item, end, into, "" if into else why)
         *above, key = path
         node = self.get(*above) or {}
@@ -129,7 +131,7 @@ class Draft:
         """Remove a value that no site file can have there, or leave it to be written."""
         for number, one in enumerate(self.ended):
             if one.path[: len(path)] == path or (one.path and path[: len(one.path)] == one.path):
-                self.ended[number] = Ended(one.item, End.LOST, why=why)
+                self.ended[number] = Ended(one.item, ItemEnd.LOST, why=why)
         if isinstance(path[-1], int) and path[0] != "cabling":
             value = self.get(*path[:-1]).pop(path[-1])
             if place := self.origins.get(path, self.origins.get(path[:-1])):
@@ -243,11 +245,11 @@ class Draft:
 
 def not_held(ended: Collection[Ended]) -> Iterator[str]:
     """What a site file does not hold, line by line: each item, or the reason of many."""
-    for one in dict.fromkeys(one for one in ended if one.end in (None, End.LOST)):
+    for one in dict.fromkeys(one for one in ended if one.end in (None, ItemEnd.LOST)):
         yield f"{one.line} ({one.item.place.file}:{one.item.place.span.line + 1})"
     others: dict[tuple[str, str], list[int]] = {}
     for one in ended:
-        if one.end is End.OTHER:
+        if one.end is ItemEnd.OTHER:
             place = one.item.place
             others.setdefault((place.file, one.why), []).append(place.span.line + 1)
     for (file, why), lines in others.items():

@@ -6,10 +6,10 @@ from itertools import count
 
 from generator.adoption import cables, mounts, offload, running, serving
 from generator.adoption import variables as environment
-from generator.adoption.cables import Cabling, Edge
+from generator.adoption.cables import Edge, FoundCabling
 from generator.adoption.command import Command, is_server
 from generator.adoption.draft import Draft
-from generator.adoption.found import End, Ended, FoundNode, Item, Variable, Word
+from generator.adoption.found import Ended, FoundNode, FoundVariable, Item, ItemEnd, Word
 from generator.adoption.nodes import (
     command_of,
     control_of,
@@ -36,7 +36,7 @@ _ENGINE = (
 
 def alone(
     draft: Draft, nodes: list[FoundNode], stated_cables: Sequence[Edge]
-) -> tuple[Command | None, Cabling]:
+) -> tuple[Command | None, FoundCabling]:
     """Write one engine on all nodes; returns its command, and how they are joined."""
     commands = {node.name: command_of(node) for node in nodes}
     nodes.sort(key=lambda node: own.rank if (own := commands[node.name]) else 1 << 10)
@@ -49,7 +49,7 @@ def alone(
     nodes[:0] = missing
     variables = {node.name: variables_of(node, commands.get(node.name)) for node in nodes}
     mine = variables[nodes[len(missing)].name]
-    cabling = cables.Cabling(
+    cabling = cables.FoundCabling(
         [cables.wired(node) for node in nodes],
         cables.named_ports(mine),
         ranks,
@@ -70,9 +70,9 @@ def alone(
 def grouped(
     draft: Draft,
     nodes: Sequence[FoundNode],
-    several: Sequence[running.Engine],
+    several: Sequence[running.RunningEngine],
     stated_cables: Sequence[Edge],
-) -> tuple[Command, Cabling]:
+) -> tuple[Command, FoundCabling]:
     """Write a group for each engine; returns the first one's command, and how nodes are joined."""
     groups = [engine.names for engine in several]
     members = {name for names in groups for name in names}
@@ -86,7 +86,7 @@ def grouped(
     # The widest group's statements about the fabric hold for all.
     widest = max(range(len(several)), key=lambda number: len(groups[number]))
     mine = variables[widest][groups[widest][0]]
-    cabling = cables.Cabling(
+    cabling = cables.FoundCabling(
         [cables.wired(node) for node in known.values()],
         cables.named_ports(mine),
         0,
@@ -175,7 +175,7 @@ def _group_name(head: Command, taken: Collection[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _fabric(draft: Draft, cabling: Cabling, control: tuple[str, str], by_half: bool) -> None:
+def _fabric(draft: Draft, cabling: FoundCabling, control: tuple[str, str], by_half: bool) -> None:
     """Write everything below the engines."""
     cables.write(draft, cabling, *control)
     if by_half and not cabling.is_alone:
@@ -186,11 +186,11 @@ def _fabric(draft: Draft, cabling: Cabling, control: tuple[str, str], by_half: b
 def _engine(
     draft: Draft,
     site: Draft,
-    cabling: Cabling,
+    cabling: FoundCabling,
     nodes: Sequence[FoundNode],
     commands: Mapping[str, Command | None],
     head: Command | None,
-    variables: Mapping[str, Sequence[Variable]],
+    variables: Mapping[str, Sequence[FoundVariable]],
 ) -> None:
     """Write a model and its engine to a draft, and what belongs to single nodes to the site's."""
     serving.fill(draft, head)
@@ -266,7 +266,9 @@ def _other_engines(draft: Draft, nodes: Sequence[FoundNode], heads: Sequence[Com
                 if running.is_instead(command, mine) and not is_apart:
                     why = "it is served instead of another: only one of them runs"
                 words = (served, *(word for word in command.container.words if word != served))
-                draft.ended.append(Ended(Item(served.text, served.text, words), End.LOST, why=why))
+                draft.ended.append(
+                    Ended(Item(served.text, served.text, words), ItemEnd.LOST, why=why)
+                )
 
 
 def ordered_engine(draft: Draft) -> None:

@@ -38,7 +38,7 @@ class Word:
         return self.text == REMOVED or self.text.endswith(f"={REMOVED}")
 
 
-class End(StrEnum):
+class ItemEnd(StrEnum):
     """What becomes of something that an input says."""
 
     SITE = "in the site"
@@ -72,7 +72,7 @@ class Ended:
     """An item and its end: a path of the site, or a reason; an item without an end has none."""
 
     item: Item
-    end: End | None
+    end: ItemEnd | None
     path: KeyPath = ()
     why: str = ""
 
@@ -102,7 +102,7 @@ _LONGEST = 120
 
 
 @record
-class Variable:
+class FoundVariable:
     """A variable, and the place of its value; `is_blank`: spaces surround its name or value."""
 
     name: str
@@ -111,7 +111,7 @@ class Variable:
 
 
 @record
-class Container:
+class FoundContainer:
     """A container: `words` are its entrypoint and command, `options` its other settings.
 
     `base` are the image's own variables; `is_changed` means that something changes it first,
@@ -123,7 +123,7 @@ class Container:
     name: str
     image: Word | None = None
     words: tuple[Word, ...] = ()
-    env: tuple[Variable, ...] = ()
+    env: tuple[FoundVariable, ...] = ()
     options: Mapping[str, Word] = {}
     mounts: tuple[Word, ...] = ()
     base: frozenset[str] = frozenset()
@@ -142,7 +142,7 @@ class Container:
 
 
 @record
-class Interface:
+class FoundInterface:
     """A network interface; `has_link` is None if it was not checked.
 
     `master` is the bond or bridge that it is part of, `dhcp` whether it requests an address.
@@ -175,10 +175,10 @@ class FoundNode:
     """
 
     name: str = ""
-    interfaces: tuple[Interface, ...] = ()
-    containers: tuple[Container, ...] = ()
-    settings: tuple[Variable, ...] = ()
-    assigned: tuple[Variable, ...] = ()
+    interfaces: tuple[FoundInterface, ...] = ()
+    containers: tuple[FoundContainer, ...] = ()
+    settings: tuple[FoundVariable, ...] = ()
+    assigned: tuple[FoundVariable, ...] = ()
     programs: Mapping[str, str] = {}
     neighbors: Mapping[str, Neighbor] = {}
     management: Word | None = None
@@ -188,7 +188,7 @@ class FoundNode:
     units: Mapping[str, Word] = {}
     place: Word | None = None
     gateway: str = ""
-    repeats: tuple[tuple[Interface, Interface], ...] = ()
+    repeats: tuple[tuple[FoundInterface, FoundInterface], ...] = ()
     unread: tuple[Word, ...] = ()
 
 

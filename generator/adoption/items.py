@@ -16,7 +16,7 @@ import yaml
 from generator.adoption.docker import EXPORTS, variable
 from generator.adoption.draft import Draft
 from generator.adoption.flow import CONDITION, behind, commands
-from generator.adoption.found import REMOVED, End, Ended, Found, Item, Word
+from generator.adoption.found import REMOVED, Ended, Found, Item, ItemEnd, Word
 from generator.adoption.scripts import is_read
 from generator.adoption.shell import unwrapped
 from generator.adoption.text import Text
@@ -110,7 +110,9 @@ def of_lines(text: Text) -> Iterator[Item]:
 
 def closed(found: Found, draft: Draft) -> tuple[Ended, ...]:
     """Every item with its end, in the order of the files."""
-    losses = [Ended(Item("", "", (loss.place,)), End.LOST, why=loss.text) for loss in draft.losses]
+    losses = [
+        Ended(Item("", "", (loss.place,)), ItemEnd.LOST, why=loss.text) for loss in draft.losses
+    ]
     closing = _Closing(draft)
     rest = [ended for item in _all(found) for ended in closing.ends(item)]
     ended = [_there(draft, one) for one in (*draft.ended, *losses, *rest)]
@@ -161,13 +163,13 @@ class _Closing:
 
     def _end(self, item: Item, whole: bool) -> Ended:
         if own := next(filter(None, map(self._origins.first, item.words)), None):
-            return Ended(item, End.SITE, self._paths[_key(own)])
+            return Ended(item, ItemEnd.SITE, self._paths[_key(own)])
         if item.owner and item.owner not in self._draft.serving:
-            return Ended(item, End.OTHER, why=f"of {item.owner}, which is no part of the site")
+            return Ended(item, ItemEnd.OTHER, why=f"of {item.owner}, which is no part of the site")
         said = item.words[: 1 if whole else None] if item.kind in ("script", "call") else ()
         if doubt := next((word.doubt for word in said if word.doubt), ""):
-            return Ended(item, End.LOST if doubt == CONDITION else End.OTHER, why=doubt)
-        return of_table(item) if whole else Ended(item, End.LOST, why=_REST)
+            return Ended(item, ItemEnd.LOST if doubt == CONDITION else ItemEnd.OTHER, why=doubt)
+        return of_table(item) if whole else Ended(item, ItemEnd.LOST, why=_REST)
 
 
 def options(item: Item, words: Iterable[Word]) -> Iterator[Item]:
@@ -184,8 +186,8 @@ def options(item: Item, words: Iterable[Word]) -> Iterator[Item]:
 
 def _there(draft: Draft, one: Ended) -> Ended:
     """An end in the site, if its value is still there: what is the default is left out at last."""
-    is_gone = one.end is End.SITE and draft.get(*one.path) is None
-    return Ended(one.item, End.DEFAULT, why="the default") if is_gone else one
+    is_gone = one.end is ItemEnd.SITE and draft.get(*one.path) is None
+    return Ended(one.item, ItemEnd.DEFAULT, why="the default") if is_gone else one
 
 
 def _all(found: Found) -> Iterator[Item]:
@@ -235,22 +237,22 @@ class _Places:
 def of_table(item: Item) -> Ended:
     """The end of an item that no reader took."""
     if item.value == REMOVED:
-        return Ended(item, End.LOST, why="the capture left out its value")
+        return Ended(item, ItemEnd.LOST, why="the capture left out its value")
     if item.kind == "variable":
-        return Ended(item, End.LOST, why=CONDITION) if item.place.around else unread(item)
+        return Ended(item, ItemEnd.LOST, why=CONDITION) if item.place.around else unread(item)
     for kind, what, value, end, why in _table():
         if kind.fullmatch(item.kind) and what.fullmatch(item.what) and value.fullmatch(item.value):
             return Ended(item, end, why=why)
-    return Ended(item, End.LOST, why=_UNKNOWN)
+    return Ended(item, ItemEnd.LOST, why=_UNKNOWN)
 
 
-_Row = tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], End, str]
+_Row = tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], ItemEnd, str]
 
 
 @cache
 def _table() -> tuple[_Row, ...]:
     """What keys mean to sparkgen: patterns of a kind of file, a key and a value, and the end."""
-    ends = {"default": End.DEFAULT, "other": End.OTHER, "lost": End.LOST}
+    ends = {"default": ItemEnd.DEFAULT, "other": ItemEnd.OTHER, "lost": ItemEnd.LOST}
     return tuple(
         (re.compile(kind), re.compile(what, re.S), re.compile(value, re.S), ends[end], why)
         for kind, what, value, end, why in rows("adoption")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from generator.adoption.found import Interface, Word
+from generator.adoption.found import FoundInterface, Word
 from generator.adoption.items import of_entries
 from generator.adoption.text import Text
 from generator.scaffold.outputs import is_address
@@ -19,7 +19,7 @@ def is_keyfile(text: str) -> bool:
     return bool(re.search(r"(?m)^\[(connection|Match)\]\s*$", text))
 
 
-def interfaces(text: Text) -> Iterator[Interface]:
+def interfaces(text: Text) -> Iterator[FoundInterface]:
     """The wired interface that a file is about; none unless it names exactly one."""
     entries = [
         (section, key, one.place)
@@ -36,7 +36,7 @@ def interfaces(text: Text) -> Iterator[Interface]:
         for address in _addresses(text, word)
     )
     mtu = next((word for section, key, word in entries if (section, key) in _MTU), None)
-    yield Interface(name.text, name, addresses, mtu if mtu and mtu.text.isdecimal() else None)
+    yield FoundInterface(name.text, name, addresses, mtu if mtu and mtu.text.isdecimal() else None)
 
 
 def _addresses(text: Text, word: Word) -> Iterator[Word]:

@@ -3,7 +3,7 @@
 import re
 
 from generator.adoption.draft import Draft
-from generator.adoption.found import Container
+from generator.adoption.found import FoundContainer
 from generator.sitefile.defaults import default
 from generator.sitefile.text_types import TEXT_TYPES
 
@@ -18,7 +18,7 @@ _SIZE = re.compile(r"([0-9]{1,18}) ?([kmgt])?i?b?", re.IGNORECASE)
 _SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
-def limits(draft: Draft, container: Container) -> None:
+def limits(draft: Draft, container: FoundContainer) -> None:
     """Write a container's limits, if they differ from sparkgen's."""
     given = container.options
     # /dev/shm is then the node's own, whatever its size.

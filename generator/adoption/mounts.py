@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from generator.adoption.draft import Draft
-from generator.adoption.found import Container, Item, Word
+from generator.adoption.found import FoundContainer, Item, Word
 from generator.records import record
 from generator.sitefile.defaults import default
 from generator.sitefile.text_types import TEXT_TYPES, texts
@@ -21,7 +21,7 @@ _CACHE = re.compile(r".*(cache|huggingface|\.triton|\.tiktoken).*", re.IGNORECAS
 
 
 @record
-class Mount:
+class FoundMount:
     """A folder or a file of the node, and its place in the container."""
 
     source: str
@@ -37,13 +37,13 @@ class Mount:
         return self.source + path[len(self.target) :]
 
 
-def mounts(container: Container) -> list[Mount]:
+def mounts(container: FoundContainer) -> list[FoundMount]:
     """The mounts of a container, the most specific first."""
     found = [mount for word in container.mounts if (mount := _mount(word))]
     return sorted(found, key=lambda mount: -len(mount.target))
 
 
-def outside(container: Container, path: str) -> str:
+def outside(container: FoundContainer, path: str) -> str:
     """The path on the node of a container's path: the same, unless it is mounted elsewhere.
 
     It is no whole path if only a shell knows it, as for `~/models`.
@@ -51,13 +51,13 @@ def outside(container: Container, path: str) -> str:
     return next((own.outside(path) for own in mounts(container) if own.holds(path)), path)
 
 
-def is_inside(container: Container, path: str) -> bool:
+def is_inside(container: FoundContainer, path: str) -> bool:
     """Whether a path is one of the container itself, in which nothing mounts it."""
     is_own = container.image is not None and path.startswith("/")
     return is_own and not any(own.holds(path) for own in mounts(container))
 
 
-def fill(draft: Draft, container: Container) -> None:
+def fill(draft: Draft, container: FoundContainer) -> None:
     """Write the engine's files, and report those that a site file has no place for."""
     models = list(texts(draft.get("model")))
     args = [*models, *texts(draft.get("engine", "args"))]
@@ -77,12 +77,12 @@ def fill(draft: Draft, container: Container) -> None:
                 _settle(draft, mount, _is_named(mount, known))
 
 
-def _is_hub(container: Container, mount: Mount) -> bool:
+def _is_hub(container: FoundContainer, mount: FoundMount) -> bool:
     homes = {v.value.text.rstrip("/") for v in container.env if v.name == "HF_HOME"}
     return mount.target in homes or mount.target.endswith("/huggingface")
 
 
-def hub(draft: Draft, container: Container) -> None:
+def hub(draft: Draft, container: FoundContainer) -> None:
     """Write the hub's folder on the nodes, from its mount or, outside containers, a variable."""
     hubs = [(m.target, m.source, m.word) for m in mounts(container) if _is_hub(container, m)]
     given = {v.name: v.value for v in container.env if container.image is None}
@@ -107,16 +107,16 @@ def _folder(draft: Draft, path: str, word: Word) -> None:
         draft.lose("the folder of models: write its whole path as 'model.cache'", word)
 
 
-def _is_cache(mount: Mount) -> bool:
+def _is_cache(mount: FoundMount) -> bool:
     is_of_the_system = _OF_THE_SYSTEM.fullmatch(mount.target)
     return bool(_CACHE.fullmatch(mount.target)) and not (is_of_the_system or _is_file(mount))
 
 
-def _is_named(mount: Mount, known: Sequence[str]) -> bool:
+def _is_named(mount: FoundMount, known: Sequence[str]) -> bool:
     return any(mount.holds(part) for text in known for part in re.split(r"[:,;= ]", text))
 
 
-def _is_file(mount: Mount) -> bool:
+def _is_file(mount: FoundMount) -> bool:
     """Whether a name ends like that of a file, perhaps with a version behind: lib.so.1.2."""
     parts = mount.target.rpartition("/")[2].split(".")[1:]
     while parts and parts[-1].isdigit():
@@ -124,7 +124,7 @@ def _is_file(mount: Mount) -> bool:
     return bool(parts) and re.fullmatch(r"(?=[0-9]*[a-z])[a-z0-9]{1,6}", parts[-1]) is not None
 
 
-def _settle(draft: Draft, mount: Mount, is_named: bool) -> None:
+def _settle(draft: Draft, mount: FoundMount, is_named: bool) -> None:
     """Write one mount among the engine's files, or say why not."""
     if _OF_THE_SYSTEM.fullmatch(mount.target):
         draft.same("sparkgen mounts it, or every container has it")
@@ -139,7 +139,7 @@ def _settle(draft: Draft, mount: Mount, is_named: bool) -> None:
             draft.put((*path, "target"), mount.target, mount.word)
 
 
-def _mount(word: Word) -> Mount | None:
+def _mount(word: Word) -> FoundMount | None:
     """A mount in the syntax of `-v` or `--mount`."""
     text = word.text
     if re.match(r"(type|source|src|target|dst|destination)=", text):
@@ -149,4 +149,4 @@ def _mount(word: Word) -> Mount | None:
     else:
         source, _, rest = text.partition(":")
         target = rest.partition(":")[0]
-    return Mount(source.rstrip("/"), target.rstrip("/"), word) if source and target else None
+    return FoundMount(source.rstrip("/"), target.rstrip("/"), word) if source and target else None

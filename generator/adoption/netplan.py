@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 import yaml
 
-from generator.adoption.found import Interface, Loss, Word
+from generator.adoption.found import FoundInterface, Loss, Word
 from generator.adoption.yaml_file import Yaml
 from generator.records import replace
 from generator.scaffold.outputs import is_address
@@ -19,14 +19,14 @@ def is_netplan(file: Yaml) -> bool:
     return isinstance(file.get(file.root, "network"), yaml.MappingNode)
 
 
-def interfaces(file: Yaml) -> Iterator[Interface]:
+def interfaces(file: Yaml) -> Iterator[FoundInterface]:
     """The wired interfaces of one file, including those that are part of a bond or bridge."""
     for kind in ("bonds", "bridges"):
         for name, node in file.pairs(file.get(file.root, "network", kind)):
             for item in file.items(file.get(node, "interfaces")):
                 if word := file.word(item):
                     master = Word(name, word.file, word.span)
-                    yield Interface(word.text, word, master=master)
+                    yield FoundInterface(word.text, word, master=master)
     for name, node in file.pairs(file.get(file.root, *_ETHERNETS)):
         addresses = []
         for item in file.items(file.get(node, "addresses")):
@@ -37,19 +37,21 @@ def interfaces(file: Yaml) -> Iterator[Interface]:
             if word and is_address(word.text):
                 addresses.append(word)
         mtu, dhcp = (file.word(file.get(node, key)) for key in ("mtu", "dhcp4"))
-        yield Interface(name, file.place(node), tuple(addresses), mtu, dhcp=dhcp)
+        yield FoundInterface(name, file.place(node), tuple(addresses), mtu, dhcp=dhcp)
 
 
-def repeats(interfaces: Iterable[Interface]) -> Iterator[tuple[Interface, Interface]]:
+def repeats(
+    interfaces: Iterable[FoundInterface],
+) -> Iterator[tuple[FoundInterface, FoundInterface]]:
     """Interfaces that two files set up differently, in the order in which netplan reads them."""
-    first: dict[str, Interface] = {}
+    first: dict[str, FoundInterface] = {}
     for one in sorted(interfaces, key=lambda one: PurePath(one.place.file).name):
         known = first.setdefault(one.name, one)
         if known.place.file != one.place.file and _differs(known, one):
             yield known, one
 
 
-def _differs(known: Interface, later: Interface) -> bool:
+def _differs(known: FoundInterface, later: FoundInterface) -> bool:
     """Whether two files contradict each other about an interface."""
     own, others = ({word.text for word in one.addresses} for one in (known, later))
     if own and others and own != others:
@@ -82,9 +84,9 @@ def losses(file: Yaml) -> Iterator[Loss]:
                 yield Loss(f"the address {word.text} of {name}, which is none", word)
 
 
-def merged(interfaces: Iterable[Interface]) -> dict[str, Interface]:
+def merged(interfaces: Iterable[FoundInterface]) -> dict[str, FoundInterface]:
     """The interfaces of several files as netplan merges them: lists of addresses add up."""
-    found: dict[str, Interface] = {}
+    found: dict[str, FoundInterface] = {}
     for one in interfaces:
         known = found.get(one.name, one)
         own = tuple({word.text: word for word in (*known.addresses, *one.addresses)}.values())

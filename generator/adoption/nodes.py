@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from generator.adoption import variables as environment
-from generator.adoption.cables import Cabling
+from generator.adoption.cables import FoundCabling
 from generator.adoption.captures import serves
 from generator.adoption.command import Command, find
-from generator.adoption.found import Found, FoundNode, Variable
+from generator.adoption.found import Found, FoundNode, FoundVariable
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.hardware import FABRIC_HALVES
 from generator.records import replace
@@ -52,7 +52,7 @@ def command_of(node: FoundNode) -> Command | None:
     return found[0][1] if found else None
 
 
-def variables_of(node: FoundNode, command: Command | None) -> list[Variable]:
+def variables_of(node: FoundNode, command: Command | None) -> list[FoundVariable]:
     """The variables from NCCL's file and the container's, which take precedence even if empty."""
     merged = {variable.name: variable for variable in node.settings}
     for container in node.containers:
@@ -66,7 +66,7 @@ def variables_of(node: FoundNode, command: Command | None) -> list[Variable]:
 
 
 def control_of(
-    head: FoundNode, variables: Iterable[Variable], command: Command | None
+    head: FoundNode, variables: Iterable[FoundVariable], command: Command | None
 ) -> tuple[str, str]:
     """The interface for control traffic, and whether that is on the fabric; empty if unknown."""
     values = {variable.name: variable.value.text for variable in variables}
@@ -96,7 +96,7 @@ def has_settings(node: FoundNode) -> bool:
     return bool(node.settings) or any(v.name.startswith("NCCL_") for c in loose for v in c.env)
 
 
-def is_mesh(nodes: Sequence[FoundNode], variables: Sequence[Variable]) -> bool:
+def is_mesh(nodes: Sequence[FoundNode], variables: Sequence[FoundVariable]) -> bool:
     """Whether a recipe or a variable says that cables join the nodes without a switch."""
     said = {f"{v.name}={v.value.text}".lower() for v in variables}
     words = (i.value for node in nodes for c in node.containers if c.is_launched for i in c.items)
@@ -104,7 +104,7 @@ def is_mesh(nodes: Sequence[FoundNode], variables: Sequence[Variable]) -> bool:
     return not mesh.isdisjoint(said) or any(re.search(r"(?i)\bmesh\b", text) for text in words)
 
 
-def uses_first_halves(variables: Sequence[Variable], cabling: Cabling) -> bool:
+def uses_first_halves(variables: Sequence[FoundVariable], cabling: FoundCabling) -> bool:
     """Whether RDMA is configured to use only the first halves."""
     named = (v.value.text for v in variables if v.name == "NCCL_IB_HCA")
     return any(environment.is_by_half(text, cabling) for text in named)

@@ -10,7 +10,7 @@ import yaml
 
 from generator.adoption import docker
 from generator.adoption.compose import command_words, environment
-from generator.adoption.found import Container, Variable, Word
+from generator.adoption.found import FoundContainer, FoundVariable, Word
 from generator.adoption.items import of_yaml
 from generator.adoption.yaml_file import Yaml
 from generator.records import replace
@@ -26,7 +26,7 @@ def is_llama_swap(file: Yaml) -> bool:
     return any(file.get(node, "cmd") for _, node in file.pairs(file.get(file.root, "models")))
 
 
-def llama_swap(file: Yaml) -> Iterator[Container]:
+def llama_swap(file: Yaml) -> Iterator[FoundContainer]:
     """A container, or a command without one, for each model."""
     known = {name: word.text for name, word in file.words(file.get(file.root, "macros"))}
     for name, node in file.pairs(file.get(file.root, "models")):
@@ -35,14 +35,14 @@ def llama_swap(file: Yaml) -> Iterator[Container]:
             words = list(file.script(command, known))
             started = list(docker.containers(words))
             env = tuple(environment(file, file.get(node, "env"), known))
-            container = Container(name, words=tuple(words), env=env)
+            container = FoundContainer(name, words=tuple(words), env=env)
             for one in started or [container]:
                 without = "cmd" if started else ""
                 own = of_yaml(file, "llama-swap", without, one.owner, node)
                 yield replace(one, items=(*one.items, *own))
 
 
-def kubernetes(file: Yaml) -> Iterator[tuple[str, Container]]:
+def kubernetes(file: Yaml) -> Iterator[tuple[str, FoundContainer]]:
     """The containers of all pods that a manifest describes, each with its node, if that is told."""
     for pod in _pods(file, file.root):
         paths = {
@@ -65,9 +65,9 @@ def _pods(file: Yaml, node: Any, depth: int = 0) -> Iterator[Any]:
             yield from _pods(file, child, depth + 1)
 
 
-def _of_pod(file: Yaml, pod: Any, node: Any, paths: Mapping[str, Word]) -> Container:
+def _of_pod(file: Yaml, pod: Any, node: Any, paths: Mapping[str, Word]) -> FoundContainer:
     env = tuple(
-        Variable(name.text, value)
+        FoundVariable(name.text, value)
         for item in file.items(file.get(node, "env"))
         if (name := file.word(file.get(item, "name")))
         and (value := file.word(file.get(item, "value")))
@@ -93,7 +93,7 @@ def _of_pod(file: Yaml, pod: Any, node: Any, paths: Mapping[str, Word]) -> Conta
     ]
     name = file.word(file.get(node, "name"))
     title = name.text if name else "container"
-    return Container(
+    return FoundContainer(
         title,
         file.word(file.get(node, "image")),
         tuple(words),
@@ -109,7 +109,7 @@ def is_inspected(file: Yaml) -> bool:
     return any(file.get(node, "HostConfig") for node in file.items(file.root))
 
 
-def inspected(file: Yaml) -> Iterator[Container]:
+def inspected(file: Yaml) -> Iterator[FoundContainer]:
     """The containers that `docker inspect` describes."""
     for node in file.items(file.root):
         given = {key: file.get(node, *path) for key, path in _PLACES.items()}
@@ -137,7 +137,7 @@ def inspected(file: Yaml) -> Iterator[Container]:
         title = name.text.lstrip("/") if name else "container"
         env = environment(file, file.get(node, "Config", "Env"), {})
         own = tuple(one for one in env if not docker.OF_IMAGES.fullmatch(f"{one.name}="))
-        yield Container(
+        yield FoundContainer(
             title,
             file.word(file.get(node, "Config", "Image")),
             tuple(words),

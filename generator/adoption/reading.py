@@ -22,16 +22,16 @@ from generator.adoption import (
 )
 from generator.adoption.command import find, is_server
 from generator.adoption.found import (
-    Container,
     Found,
+    FoundContainer,
+    FoundInterface,
     FoundNode,
-    Interface,
+    FoundVariable,
     Item,
     Loss,
-    Variable,
     Word,
 )
-from generator.adoption.shell import Written, script, shell_words, unwrapped
+from generator.adoption.shell import WrittenFile, script, shell_words, unwrapped
 from generator.adoption.text import Text, variables
 from generator.adoption.yaml_file import Yaml
 from generator.capture import Capture, CaptureError
@@ -143,7 +143,7 @@ class _Reader:
         # What files are that serve nothing by themselves, and files that others start.
         self._said: list[str] = []
         self._wanted: list[tuple[str, Word]] = []
-        self._env_files: dict[str, tuple[Variable, ...]] = {}
+        self._env_files: dict[str, tuple[FoundVariable, ...]] = {}
 
     def read(self, one: Input) -> None:
         if one.raw.startswith(b"\x1f\x8b"):
@@ -175,7 +175,7 @@ class _Reader:
             raise CaptureError(f"it is {what}" if what else _NOTHING[0], _NOTHING[1])
         return Found(tuple(nodes), self._texts, tuple(self._losses), tuple(self._items))
 
-    def _with_env_file(self, container: Container) -> Container:
+    def _with_env_file(self, container: FoundContainer) -> FoundContainer:
         """The container with the variables from its environment files, if they are given."""
         own = {variable.name: variable for variable in container.env}
         for word in container.env_files:
@@ -240,7 +240,7 @@ class _Reader:
 
     def _manifests(self, one: Input, text: Text) -> bool:
         """Read the documents of a manifest of Kubernetes."""
-        found: dict[str, list[Container]] = {one.node: []}
+        found: dict[str, list[FoundContainer]] = {one.node: []}
         for part in _documents(text):
             file = Yaml(part, source.read(one.name, part.text.encode()))
             for host, container in orchestrated.kubernetes(file):
@@ -251,14 +251,14 @@ class _Reader:
             self._contained(replace(one, node=node), containers, "a manifest of Kubernetes")
         return True
 
-    def _contained(self, one: Input, found: Iterable[Container], what: str) -> None:
+    def _contained(self, one: Input, found: Iterable[FoundContainer], what: str) -> None:
         """Add what a file says of containers; `what` is what it is, if they serve nothing."""
         containers = _few(found, _CONTAINERS)
         self._add(one.node, FoundNode(containers=containers))
         names = listed([container.owner for container in containers][:8], "and")
         self._said.append(f"{what}; nothing is known of {names or 'it'} that serves a model")
 
-    def _network(self, one: Input, interfaces: Iterable[Interface]) -> bool:
+    def _network(self, one: Input, interfaces: Iterable[FoundInterface]) -> bool:
         """Whether there are interfaces, which then belong to a node."""
         own = tuple(interfaces)
         if own:
@@ -286,7 +286,7 @@ class _Reader:
             self._settings(one, text, settings)
         return is_script or bool(settings)
 
-    def _settings(self, one: Input, text: Text, settings: tuple[Variable, ...]) -> None:
+    def _settings(self, one: Input, text: Text, settings: tuple[FoundVariable, ...]) -> None:
         """Read a file of NAME=VALUE lines: a launcher's, NCCL's, or one that another file reads."""
         is_conf = _is_nccl_conf(one.name, text, len(settings))
         if not text.text.startswith("#!"):
@@ -305,7 +305,9 @@ class _Reader:
                 self._said.append("a file of variables: name the file that reads it, too")
             self._known |= {variable.name: variable.value.text for variable in settings}
             if any(v.name.startswith("NCCL_") for v in settings):
-                self._add(one.node, FoundNode(containers=(Container("settings", env=settings),)))
+                self._add(
+                    one.node, FoundNode(containers=(FoundContainer("settings", env=settings),))
+                )
 
     def _unit(self, one: Input, text: Text) -> None:
         """Read a unit, or a Quadlet file."""
@@ -345,7 +347,7 @@ class _Reader:
         found = tuple(sorted(found, key=lambda one: any(w.around for w in one.words[:1])))
         settings = () if found else tuple(scripts.exports(words))
         if settings and any(v.name.startswith("NCCL_") for v in settings):
-            found = (Container("settings", env=settings),)
+            found = (FoundContainer("settings", env=settings),)
         if found:
             assigned = tuple(v for word in words for v in docker.variable(word))
             self._add(one.node, FoundNode(containers=found, assigned=assigned))
@@ -353,7 +355,7 @@ class _Reader:
             self._items += items.of_commands([*all_words, *all_arrays], here)
         return is_read or bool(found)
 
-    def _written(self, one: Input, files: Iterable[Written]) -> tuple[bool, dict[int, str]]:
+    def _written(self, one: Input, files: Iterable[WrittenFile]) -> tuple[bool, dict[int, str]]:
         """Whether a script has a file of a known kind; its files' lines, with what writes them."""
         here: dict[int, str] = {}
         number, is_written = 0, False

@@ -7,7 +7,14 @@ from itertools import starmap
 import yaml
 
 from generator.adoption.command import find
-from generator.adoption.found import GUESSED_PREFIX, Container, FoundNode, Interface, Variable, Word
+from generator.adoption.found import (
+    GUESSED_PREFIX,
+    FoundContainer,
+    FoundInterface,
+    FoundNode,
+    FoundVariable,
+    Word,
+)
 from generator.adoption.items import of_yaml
 from generator.adoption.yaml_file import Yaml
 from generator.capture import CaptureError
@@ -31,7 +38,7 @@ def is_recipe(file: Yaml) -> bool:
     return file.get(file.root, "recipe_version") is not None or sum(has) > 2
 
 
-def container(file: Yaml) -> Container:
+def container(file: Yaml) -> FoundContainer:
     """The container that a recipe starts; raises CaptureError for an unknown engine."""
     defaults = dict(file.words(file.get(file.root, "defaults")))
     model = file.word(file.get(file.root, "model"))
@@ -45,13 +52,13 @@ def container(file: Yaml) -> Container:
         words = [own for word in file.script(command, {}) for own in _filled(word, defaults)]
     elif known:
         words = list(_words(known, defaults))
-    env = tuple(starmap(Variable, file.words(file.get(file.root, "env"))))
+    env = tuple(starmap(FoundVariable, file.words(file.get(file.root, "env"))))
     executor = file.words(file.get(file.root, "executor_config"))
     options = {name.replace("restart_policy", "restart"): word for name, word in executor}
     image = file.word(file.get(file.root, "container"))
     is_changed = any(getattr(file.get(file.root, key), "value", None) for key in _CHANGES)
     mods = tuple(filter(None, map(file.word, file.items(file.get(file.root, "mods")))))
-    found = Container(
+    found = FoundContainer(
         "recipe",
         image,
         tuple(words),
@@ -107,24 +114,24 @@ def _words(recipe: Recipe, defaults: Mapping[str, Word]) -> Iterator[Word]:
             yield word
 
 
-def is_settings(variables: Sequence[Variable]) -> bool:
+def is_settings(variables: Sequence[FoundVariable]) -> bool:
     """Whether a file of NAME=VALUE lines is spark-vllm-docker's .env."""
     return bool({"CLUSTER_NODES", "ETH_IF", "IB_IF"} & {v.name for v in variables})
 
 
-def settings(variables: Sequence[Variable]) -> tuple[Container, list[FoundNode]]:
+def settings(variables: Sequence[FoundVariable]) -> tuple[FoundContainer, list[FoundNode]]:
     """The content of that file: the container's variables, and the nodes.
 
     Their addresses are on the interface that it names: of the fabric, or of management.
     """
     values = {variable.name: variable.value for variable in variables}
     env = [
-        Variable(v.name.removeprefix(_PREFIX), v.value)
+        FoundVariable(v.name.removeprefix(_PREFIX), v.value)
         for v in variables
         if v.name.startswith(_PREFIX)
     ]
     names = {"ETH_IF": "NCCL_SOCKET_IFNAME", "IB_IF": "NCCL_IB_HCA"}
-    env += [Variable(name, values[given]) for given, name in names.items() if given in values]
+    env += [FoundVariable(name, values[given]) for given, name in names.items() if given in values]
     interface, listed = values.get("ETH_IF"), values.get("CLUSTER_NODES")
     addresses = [part.strip() for part in listed.text.split(",")] if listed else []
     nodes = [
@@ -132,7 +139,7 @@ def settings(variables: Sequence[Variable]) -> tuple[Container, list[FoundNode]]
         for number, address in enumerate(addresses, start=1)
         if listed and re.fullmatch(r"[0-9.]+", address)
     ]
-    return Container("settings", env=tuple(env)), nodes
+    return FoundContainer("settings", env=tuple(env)), nodes
 
 
 def _node(name: str, address: Word, interface: Word | None) -> FoundNode:
@@ -142,4 +149,4 @@ def _node(name: str, address: Word, interface: Word | None) -> FoundNode:
     known = replace(address, text=f"{address.text}/24", remark=GUESSED_PREFIX)
     if not is_address(known.text):
         return FoundNode(name)
-    return FoundNode(name, (Interface(interface.text, interface, (known,), has_link=True),))
+    return FoundNode(name, (FoundInterface(interface.text, interface, (known,), has_link=True),))

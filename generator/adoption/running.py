@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r"(?<![\d.])\d+\.\d+\.\d+\.\d+(?![\d.])")
 
 
 @record
-class Engine:
+class RunningEngine:
     """An engine: its head's command, and its nodes by rank, each with its own command."""
 
     head: Command
@@ -39,7 +39,7 @@ class Engine:
         """Whether all of its ranks are known."""
         return len(self.ranks) >= size(self.head)
 
-    def joined(self, node: str, command: Command | None = None) -> "Engine":
+    def joined(self, node: str, command: Command | None = None) -> "RunningEngine":
         """The engine with one more rank."""
         first, *others = (*self.ranks, (node, command))
         others.sort(key=lambda one: one[1].rank if one[1] else 1)
@@ -70,9 +70,9 @@ def is_sized(command: Command | None) -> bool:
     return not any(is_open(word.text) for word in said)
 
 
-def engines(nodes: Sequence[FoundNode]) -> list[Engine]:
+def engines(nodes: Sequence[FoundNode]) -> list[RunningEngine]:
     """The engines, if there are several and it is known which node belongs to which; else none."""
-    heads: list[Engine] = []
+    heads: list[RunningEngine] = []
     workers: list[tuple[FoundNode, Command]] = []
     for node in nodes:
         for command in commands_of(node):
@@ -83,7 +83,7 @@ def engines(nodes: Sequence[FoundNode]) -> list[Engine]:
             elif (first := _same_job(heads, node, command)) is not None:
                 heads[first] = heads[first].joined(node.name, command)
             elif not is_instead(command, [e.head for e in heads if e.names[0] == node.name]):
-                heads.append(Engine(command, ((node.name, command),)))
+                heads.append(RunningEngine(command, ((node.name, command),)))
     for node, command in workers:
         mine = _meeting(heads, nodes, node, command)
         if mine is None:
@@ -123,7 +123,7 @@ def is_instead(command: Command, others: Sequence[Command]) -> bool:
     return is_apart or port(command) in map(port, others)
 
 
-def _same_job(heads: Sequence[Engine], node: FoundNode, command: Command) -> int | None:
+def _same_job(heads: Sequence[RunningEngine], node: FoundNode, command: Command) -> int | None:
     """The engine of a rank whose command doesn't say so, as Slurm starts all ranks alike."""
     if size(command) < 2 or command.entry("node-rank"):
         return None
@@ -136,7 +136,7 @@ def _same_job(heads: Sequence[Engine], node: FoundNode, command: Command) -> int
 
 
 def _meeting(
-    heads: Sequence[Engine], nodes: Sequence[FoundNode], node: FoundNode, command: Command
+    heads: Sequence[RunningEngine], nodes: Sequence[FoundNode], node: FoundNode, command: Command
 ) -> int | None:
     """The engine of a worker: whose head it names, or whose head names it."""
     by_name = {one.name: one for one in nodes}
@@ -176,7 +176,7 @@ def _addresses(node: FoundNode) -> set[str]:
     return {word.text.partition("/")[0] for word in words}
 
 
-def _filled(heads: Sequence[Engine], nodes: Sequence[FoundNode]) -> Iterator[Engine]:
+def _filled(heads: Sequence[RunningEngine], nodes: Sequence[FoundNode]) -> Iterator[RunningEngine]:
     """The engines, with idle nodes for missing ranks, and names for the rest."""
     by_name = {node.name: node for node in nodes}
     busy = {name for engine in heads for name in engine.names}

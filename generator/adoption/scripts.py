@@ -8,7 +8,7 @@ from itertools import pairwise
 from generator.adoption.command import find, is_server
 from generator.adoption.docker import EXPORTS, variable
 from generator.adoption.flow import behind, commands
-from generator.adoption.found import Container, Interface, Variable, Word
+from generator.adoption.found import FoundContainer, FoundInterface, FoundVariable, Word
 from generator.adoption.text import NAME
 from generator.catalogs.commands import starters, variables
 from generator.records import replace
@@ -26,9 +26,11 @@ _IN_A_CONTAINER = re.compile(r"(?:.*/)?(?:docker|podman|docker-compose)")
 _READ = "NCCL|UCX|GLOO|TP|OMPI_MCA|TORCH|PYTORCH|CUDA|HF|OMP|XDG|FLASHINFER|TRITON|RAY"
 
 
-def serving(words: Sequence[Word], inside: Sequence[Container] = ()) -> Iterator[Container]:
+def serving(
+    words: Sequence[Word], inside: Sequence[FoundContainer] = ()
+) -> Iterator[FoundContainer]:
     """The commands of a script that serve, also `inside` containers, with what it exports."""
-    exported: list[Variable] = []
+    exported: list[FoundVariable] = []
     options: dict[str, Word] = {}
     for whole in commands(words):
         command = behind(whole)
@@ -41,7 +43,7 @@ def serving(words: Sequence[Word], inside: Sequence[Container] = ()) -> Iterator
             # What is exported doesn't get into a container.
             given = exported if not _IN_A_CONTAINER.fullmatch(texts[0]) else ()
             env = tuple(v for v in given if {*v.value.around} <= {*command[0].around})
-            own = Container("command", _image(command), env=env, options=options)
+            own = FoundContainer("command", _image(command), env=env, options=options)
             around = (one for one in inside if "exec" in texts[:3] and one.name in texts)
             found = replace(next(around, own), words=tuple(command))
             if find(found, {}):
@@ -55,18 +57,18 @@ def _activated(command: Sequence[Word]) -> Word | None:
     return replace(command[1], text=found[1]) if found else None
 
 
-def started(words: Sequence[Word], env: tuple[Variable, ...]) -> Iterator[Container]:
+def started(words: Sequence[Word], env: tuple[FoundVariable, ...]) -> Iterator[FoundContainer]:
     """The commands that a unit starts without a container, with its variables."""
     for command in commands(words):
         first = command[0]
         if found := re.fullmatch(r"ExecStart=[-@:+!]*(.+)", first.text):
             own = (Word(found[1], first.file, first.span), *command[1:])
-            container = Container("unit", words=own, env=env)
+            container = FoundContainer("unit", words=own, env=env)
             if find(container, {}) or is_server(container):
                 yield container
 
 
-def exports(words: Sequence[Word]) -> Iterator[Variable]:
+def exports(words: Sequence[Word]) -> Iterator[FoundVariable]:
     """The variables that a script exports for NCCL, and for what runs on it."""
     for command in commands(words):
         # A variable before a command is exported only to that command.
@@ -75,7 +77,7 @@ def exports(words: Sequence[Word]) -> Iterator[Variable]:
             yield from (v for v in named if is_read(v.name) and not v.value.around)
 
 
-def interfaces(words: Sequence[Word]) -> Iterator[Interface]:
+def interfaces(words: Sequence[Word]) -> Iterator[FoundInterface]:
     """The interfaces to which a script gives addresses, with `ip` or `nmcli`."""
     mtus: dict[str, Word] = {}
     given: list[tuple[Word, Word]] = []
@@ -88,7 +90,7 @@ def interfaces(words: Sequence[Word]) -> Iterator[Interface]:
         given += [(name, word) for word in said if is_address(word.text)]
         mtus |= {name.text: after["mtu"]} if "mtu" in after else {}
     for name, address in given:
-        yield Interface(name.text, name, (address,), mtus.get(name.text))
+        yield FoundInterface(name.text, name, (address,), mtus.get(name.text))
 
 
 def _may_serve(command: Sequence[Word]) -> bool:

@@ -6,9 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 from generator import catalogs
-from generator.adoption.command import Command, Entry
+from generator.adoption.command import ArgumentEntry, Command
 from generator.adoption.draft import Draft
-from generator.adoption.found import REMOVED, Container, End, Ended, Item, Word
+from generator.adoption.found import REMOVED, Ended, FoundContainer, Item, ItemEnd, Word
 from generator.adoption.items import of_table, options
 from generator.adoption.limits import limits
 from generator.adoption.mounts import hub, is_inside, outside
@@ -58,7 +58,7 @@ def fill(draft: Draft, command: Command | None) -> None:
     draft.ended += [of_table(item) for item in command.outside]
     for word in command.rest:
         why = "it is known only when it runs" if "$" in word.text else _NO_FLAG
-        draft.ended.append(Ended(Item(word.text, word.text, (word,)), End.LOST, why=why))
+        draft.ended.append(Ended(Item(word.text, word.text, (word,)), ItemEnd.LOST, why=why))
     if not any(draft.get("model", key) for key in ("name", "source", "file")):
         draft.need(("model", "name"), "the model: nothing read here names it", MODEL)
     if command.launcher:
@@ -95,7 +95,7 @@ def _published_at(draft: Draft, command: Command) -> None:
             draft.put(("engine", "bind"), "local", word)
         else:
             why = "the address at which Docker publishes it: see 'nodes[].management'"
-            draft.ended.append(Ended(Item("-p", found[1], (word,)), End.LOST, why=why))
+            draft.ended.append(Ended(Item("-p", found[1], (word,)), ItemEnd.LOST, why=why))
 
 
 def _meeting_ports(draft: Draft, command: Command) -> None:
@@ -131,7 +131,7 @@ def compare(draft: Draft, head: Command, command: Command) -> None:
 def _as_on_head(item: Item, why: str) -> Ended:
     """The end of what another rank says; `why` it has the same effect, if it has."""
     otherwise = "the head says otherwise, and all ranks have one value"
-    return Ended(item, End.DEFAULT if why else End.LOST, why=why or otherwise)
+    return Ended(item, ItemEnd.DEFAULT if why else ItemEnd.LOST, why=why or otherwise)
 
 
 def _words(command: Command) -> list[Word]:
@@ -149,7 +149,7 @@ def _assume(draft: Draft, why: str = "nothing here says what is served") -> None
     draft.need(("engine", "image"), why, start.image)
 
 
-def unknown(draft: Draft, container: Container) -> None:
+def unknown(draft: Draft, container: FoundContainer) -> None:
     """Write what can be said of an engine that is not known here: its image, model and port."""
     _assume(draft, "it can't be told what is served")
     image = container.image
@@ -174,7 +174,7 @@ def unknown(draft: Draft, container: Container) -> None:
     said = [*options(Item("", "", container.words), words)]
     said += [Item(v.name, v.value.text, (v.value,)) for v in container.env if v.value not in known]
     why = "of an engine that can't be told"
-    draft.ended += [Ended(item, End.LOST, why=why) for item in said]
+    draft.ended += [Ended(item, ItemEnd.LOST, why=why) for item in said]
 
 
 def _owned(engine: str) -> Mapping[str, str]:
@@ -243,7 +243,7 @@ def _image(draft: Draft, command: Command) -> None:
             draft.need(("engine", "image"), why, STARTS[command.engine].image)
 
 
-def _with_mods(draft: Draft, container: Container, image: Word) -> bool:
+def _with_mods(draft: Draft, container: FoundContainer, image: Word) -> bool:
     """Whether an image has mods, which makes it a derived image in the site file."""
     known = [word for word in container.mods if TEXT_TYPES["source_path"].fits(word.text)]
     if not known or len(known) < len(container.mods):
@@ -255,7 +255,7 @@ def _with_mods(draft: Draft, container: Container, image: Word) -> bool:
     draft.put((*path, "name"), f"{stem}-with-mods:1", image, "the name of the image with its mods")
     draft.put((*path, "from"), image.text, image)
     draft.put((*path, "mods"), [word.text for word in known], known[0])
-    draft.ended += [Ended(Item("mods", w.text, (w,)), End.SITE, (*path, "mods")) for w in known]
+    draft.ended += [Ended(Item("mods", w.text, (w,)), ItemEnd.SITE, (*path, "mods")) for w in known]
     draft.lose("the folders of the mods: copy them beside the site file", known[0])
     return True
 
@@ -338,7 +338,7 @@ def _by_file(path: str) -> str:
     return known.name if known else ""
 
 
-def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None:
+def _flag(draft: Draft, command: Command, entry: ArgumentEntry, key: str | None) -> None:
     """Write one flag in the place that the format has for it."""
     if (entry.place.is_removed or entry.value == REMOVED) and not _is_secret(key):
         draft.lose("the capture left out its value", entry.place)
@@ -361,7 +361,7 @@ def _flag(draft: Draft, command: Command, entry: Entry, key: str | None) -> None
         _owned_flag(draft, command, entry, key)
 
 
-def _is_of_the_image(container: Container, entry: Entry) -> bool:
+def _is_of_the_image(container: FoundContainer, entry: ArgumentEntry) -> bool:
     """Whether a file may be there that no release has: in an unknown image."""
     image = container.image
     is_own = image is not None and catalogs.image(image.text) is None
@@ -372,7 +372,7 @@ def _is_secret(key: str | None) -> bool:
     return (key or "").startswith("engine.secrets")
 
 
-def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
+def _owned_flag(draft: Draft, command: Command, entry: ArgumentEntry, key: str) -> None:
     """Write a flag that the site file has a key for."""
     value = str(entry.value)
     place = replace(entry.place, text=value)
@@ -389,7 +389,7 @@ def _owned_flag(draft: Draft, command: Command, entry: Entry, key: str) -> None:
         each = int(value) // max(int(parts), 1) if (value + parts).isdecimal() else 0
         draft.put(("model", "context_length"), each or Plain(value), place)
     elif key in _OWN:
-        _OWN[key](draft, command, Entry(entry.name, entry.value, place))
+        _OWN[key](draft, command, ArgumentEntry(entry.name, entry.value, place))
     elif key.startswith("engine.args"):
         draft.lose(f"the settings in {value}", place)
     elif re.fullmatch(_KEY, key) and not _is_usual(key, value):
@@ -419,21 +419,21 @@ def _automatic(draft: Draft, place: Word) -> None:
         draft.lose("a context as long as fits: write model.architecture, or a length", place)
 
 
-def _experts(draft: Draft, command: Command, entry: Entry) -> None:
+def _experts(draft: Draft, command: Command, entry: ArgumentEntry) -> None:
     if str(entry.value) in ("1", "False"):
         draft.same("experts are not split")
     else:
         draft.put(("engine", "parallel", "expert"), True, entry.place)
 
 
-def _launched(draft: Draft, command: Command, entry: Entry) -> None:
+def _launched(draft: Draft, command: Command, entry: ArgumentEntry) -> None:
     if entry.value == "ray":
         draft.put(("engine", "launcher"), "ray", entry.place)
     else:
         draft.same("the ranks are started without Ray")
 
 
-def _served_names(draft: Draft, command: Command, entry: Entry) -> None:
+def _served_names(draft: Draft, command: Command, entry: ArgumentEntry) -> None:
     # vLLM accepts several words, llama.cpp one with commas.
     names = entry.value if isinstance(entry.value, list) else str(entry.value).split(",")
     draft.put(("model", "served_name"), names[0], entry.place)
@@ -477,7 +477,7 @@ def _secret(draft: Draft, key: str) -> None:
         draft.put(("engine", "secrets"), list(dict.fromkeys([*known, found[1]])))
 
 
-def _bind(draft: Draft, command: Command, entry: Entry) -> None:
+def _bind(draft: Draft, command: Command, entry: ArgumentEntry) -> None:
     """Write where the API listens, unless that is on the management network, the default."""
     value = str(entry.value)
     bind = {"0.0.0.0": "all", "::": "all", "127.0.0.1": "local", "localhost": "local"}.get(value)
@@ -488,7 +488,7 @@ def _bind(draft: Draft, command: Command, entry: Entry) -> None:
         draft.same("the API listens at the node's own address")
 
 
-def _speculative(draft: Draft, command: Command, entry: Entry) -> None:
+def _speculative(draft: Draft, command: Command, entry: ArgumentEntry) -> None:
     started = ENGINE_TRAITS[command.engine].commands
     keys = started.draft_keys
     if isinstance(entry.value, dict):
@@ -521,7 +521,7 @@ def _share(draft: Draft, command: Command) -> None:
     draft.comments[path] = f"nobody says: {traits.title}'s own"
 
 
-_OWN: Mapping[str, Callable[[Draft, Command, Entry], None]] = {
+_OWN: Mapping[str, Callable[[Draft, Command, ArgumentEntry], None]] = {
     "engine.bind": _bind,
     "engine.launcher": _launched,
     "engine.parallel.expert": _experts,

@@ -50,7 +50,7 @@ _MAX_LINE = 400
 _MAX_SHOWN = 60
 _OPENING = {"(": ")", "{": "}"}
 # The line that writes a file, the numbers of the file's own lines, and its text.
-Written = tuple[str, range, Text]
+WrittenFile = tuple[str, range, Text]
 
 
 def shell_words(
@@ -65,7 +65,7 @@ def shell_words(
 
 def script(
     text: Text, variables: Mapping[str, str]
-) -> tuple[list[Word], list[Word], Sequence[Written]]:
+) -> tuple[list[Word], list[Word], Sequence[WrittenFile]]:
     """A script's words, each array's elements like a command, and the files that it writes."""
     shell = _Shell(text, len(text.text), variables, True)
     words, end = list(shell.words(0)), text.word("\n", 0, 0, True)
@@ -134,7 +134,7 @@ class _Shell:
         self.known = dict(variables)
         self.control = Control()
         self.arrays: dict[str, list[Word]] = {}
-        self.files: list[Written] = []
+        self.files: list[WrittenFile] = []
         # The name of the array whose elements are being read, and what ends lines of commands.
         self._array = self._mark = ""
         # Whether it executes what its commands print.

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from generator.adoption.found import Variable, Word
+from generator.adoption.found import FoundVariable, Word
 from generator.diagnostics import Span
 
 NAME = r"([A-Za-z_][A-Za-z0-9_]*)"
@@ -58,7 +58,7 @@ def is_open(text: str) -> bool:
     return bool(re.search(r"\$|^\{\w+\}$|^<[^<>]+>$|^__[A-Z_]+__$", text))
 
 
-def variables(text: Text) -> Iterator[Variable]:
+def variables(text: Text) -> Iterator[FoundVariable]:
     """The entries of a file of NAME=VALUE lines."""
     offset = 0
     for line in text.text.split("\n"):
@@ -70,5 +70,5 @@ def variables(text: Text) -> Iterator[Variable]:
             begin = offset + found.start(4)
             blank = bool(found[1] or found[3] or raw != raw.strip() or value != raw)
             end = begin + max(len(raw), 1)
-            yield Variable(found[2], text.word(value, begin if raw else offset, end), blank)
+            yield FoundVariable(found[2], text.word(value, begin if raw else offset, end), blank)
         offset += len(line) + 1

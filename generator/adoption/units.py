@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from generator.adoption import docker
-from generator.adoption.found import Container, Variable, Word
+from generator.adoption.found import FoundContainer, FoundVariable, Word
 from generator.adoption.items import of_entries
 from generator.adoption.shell import shell_words
 from generator.adoption.text import Text
@@ -21,7 +21,7 @@ def is_unit(text: str) -> bool:
     return _UNIT.search(text) is not None
 
 
-def environment(text: Text) -> Iterator[Variable]:
+def environment(text: Text) -> Iterator[FoundVariable]:
     """The variables that a unit sets."""
     for word in _words(text, "Environment"):
         yield from docker.variable(word)
@@ -41,7 +41,7 @@ def start(text: Text) -> Word | None:
     return text.word(found[0], *found.span()) if found else None
 
 
-def quadlet(text: Text) -> Iterator[Container]:
+def quadlet(text: Text) -> Iterator[FoundContainer]:
     """The container of a Quadlet file."""
     entries: dict[str, list[Word]] = {}
     for item in of_entries(text, "quadlet"):
@@ -56,7 +56,7 @@ def quadlet(text: Text) -> Iterator[Container]:
     given = docker.container([*_words(text, "PodmanArgs"), entries["Image"][0]]).options
     own = {name: entries[key][0] for key, name in _OPTIONS.items() if key in entries}
     options = {**given, **own}
-    container = Container(
+    container = FoundContainer(
         options["name"].text if "name" in options else "container",
         entries["Image"][0],
         tuple(words),

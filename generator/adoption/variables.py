@@ -3,10 +3,10 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from generator.adoption.cables import Cabling
+from generator.adoption.cables import FoundCabling
 from generator.adoption.command import Command
 from generator.adoption.draft import Draft
-from generator.adoption.found import REMOVED, End, Ended, Item, Variable
+from generator.adoption.found import REMOVED, Ended, FoundVariable, Item, ItemEnd
 from generator.adoption.text import is_open
 from generator.catalogs.commands import version_variables
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -39,8 +39,8 @@ _ALONE = "one node needs no fabric"
 def write(
     draft: Draft,
     site: Draft,
-    cabling: Cabling,
-    variables: Mapping[str, Sequence[Variable]],
+    cabling: FoundCabling,
+    variables: Mapping[str, Sequence[FoundVariable]],
     head: Command | None,
 ) -> None:
     """Write variables that sparkgen would not set itself, or would set differently.
@@ -50,7 +50,7 @@ def write(
     secrets = _secrets(draft, head)
     order = [wired.node.name for wired in cabling.nodes]
     done = {word for one in draft.ended for word in one.item.words}
-    kept: dict[str, dict[str, Variable]] = {name: {} for name in order}
+    kept: dict[str, dict[str, FoundVariable]] = {name: {} for name in order}
     for node in order:
         for variable in variables.get(node, ()):
             if variable.value in done:
@@ -71,33 +71,33 @@ def write(
                     target.put(path, str(found.value.text), found.value)
 
 
-def _item(variable: Variable) -> Item:
+def _item(variable: FoundVariable) -> Item:
     return Item(variable.name, variable.value.text, (variable.value,))
 
 
-def _end(variable: Variable, cabling: Cabling, secrets: Collection[str]) -> Ended | None:
+def _end(variable: FoundVariable, cabling: FoundCabling, secrets: Collection[str]) -> Ended | None:
     """What becomes of a variable that the site file does not keep; None for all others."""
     name, text, item = variable.name, variable.value.text, _item(variable)
     if name in secrets and text:
-        return Ended(item, End.SITE, ("engine", "secrets"))
+        return Ended(item, ItemEnd.SITE, ("engine", "secrets"))
     if name in version_variables() or _SYSTEM.fullmatch(name):
-        return Ended(item, End.OTHER, why="the image or the system reads it")
+        return Ended(item, ItemEnd.OTHER, why="the image or the system reads it")
     if name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") and text == "1":
-        return Ended(item, End.DEFAULT, why="nothing is downloaded while it serves")
+        return Ended(item, ItemEnd.DEFAULT, why="nothing is downloaded while it serves")
     if text == REMOVED:
-        return Ended(item, End.LOST, why="the capture left out its value")
+        return Ended(item, ItemEnd.LOST, why="the capture left out its value")
     if _SECRET.search(name):
         why = "a key: write its name under 'engine.secrets' if the engine reads it"
-        return Ended(item, End.LOST, why=why)
+        return Ended(item, ItemEnd.LOST, why=why)
     if _OWN_ADDRESS.fullmatch(name) or name in _set_anyway():
-        return Ended(item, End.DEFAULT, why="sparkgen sets it for each node")
+        return Ended(item, ItemEnd.DEFAULT, why="sparkgen sets it for each node")
     if is_open(text):
-        return Ended(item, End.LOST, why="only the shell knows its value")
+        return Ended(item, ItemEnd.LOST, why="only the shell knows its value")
     if not _is_derived(name, text, cabling):
         return None
     if cabling.is_open:
-        return Ended(item, End.LOST, why=f"{_DERIVED}, which nothing states")
-    return Ended(item, End.DEFAULT, why=_ALONE if cabling.is_alone else _DERIVED)
+        return Ended(item, ItemEnd.LOST, why=f"{_DERIVED}, which nothing states")
+    return Ended(item, ItemEnd.DEFAULT, why=_ALONE if cabling.is_alone else _DERIVED)
 
 
 def unread(item: Item) -> Ended:
@@ -116,7 +116,7 @@ def unread(item: Item) -> Ended:
         why = "only the shell knows its value"
     elif known and not any(name in one.variables for one in known):
         why = "the newest release does not read it: it may be the script's own"
-    return Ended(item, End.LOST, why=why)
+    return Ended(item, ItemEnd.LOST, why=why)
 
 
 def _set_anyway() -> set[str]:
@@ -129,7 +129,7 @@ def _set_anyway() -> set[str]:
     return {VARIABLE, *environment.CACHES, *_HUB, *of_engines} - {""}
 
 
-def _is_derived(name: str, text: str, cabling: Cabling) -> bool:
+def _is_derived(name: str, text: str, cabling: FoundCabling) -> bool:
     """Whether a value is the one that follows from the cables."""
     if _USUAL.get(name) == text:
         return True
@@ -144,7 +144,7 @@ def _is_derived(name: str, text: str, cabling: Cabling) -> bool:
     return cabling.is_alone and (name in more or name in dict(environment.ORIGINS.items()))
 
 
-def _names_interfaces(text: str, cabling: Cabling) -> bool:
+def _names_interfaces(text: str, cabling: FoundCabling) -> bool:
     """Whether a value names existing interfaces; the first of them counts."""
     parts = [part for part in text.lstrip("=").split(",") if part]
     cabled = {Half(p, h).interface for w in cabling.nodes for p, h in w.halves}
@@ -154,7 +154,7 @@ def _names_interfaces(text: str, cabling: Cabling) -> bool:
     return bool(parts) and all(part.partition(":")[0] in known for part in parts)
 
 
-def is_by_half(text: str, cabling: Cabling) -> bool:
+def is_by_half(text: str, cabling: FoundCabling) -> bool:
     """Whether a value names the first half of each cabled port, and no other."""
     return _devices_in(text) == {Half(p, 0).hca for p in _cabled(cabling)}
 
@@ -163,7 +163,7 @@ def _devices_in(text: str) -> set[str]:
     return {part.partition(":")[0] for part in text.lstrip("=").split(",") if part}
 
 
-def _cabled(cabling: Cabling) -> set[int]:
+def _cabled(cabling: FoundCabling) -> set[int]:
     return {p for w in cabling.nodes for p in w.ports} or {p for (_, p), _ in cabling.cables}
 
 

@@ -7,7 +7,15 @@ from ipaddress import IPv4Interface
 
 from generator.adoption import Adoption
 from generator.adoption.captures import serves
-from generator.adoption.found import REMOVED, Container, FoundNode, Interface, Item, Variable, Word
+from generator.adoption.found import (
+    REMOVED,
+    FoundContainer,
+    FoundInterface,
+    FoundNode,
+    FoundVariable,
+    Item,
+    Word,
+)
 from generator.catalogs.commands import marks
 from generator.diagnostics import listed
 from generator.hardware import FABRIC_HALVES, HALVES, PORTS, Half
@@ -45,7 +53,7 @@ def _remark(rule: str, message: str, advice: str, word: Word) -> Remark:
 
 def _bonds(node: FoundNode) -> Iterator[Remark]:
     """Halves that are parts of a bond or a bridge."""
-    parts: dict[str, list[Interface]] = {}
+    parts: dict[str, list[FoundInterface]] = {}
     for one in node.interfaces:
         if one.master and one.name in FABRIC_HALVES:
             parts.setdefault(one.master.text, []).append(one)
@@ -65,7 +73,7 @@ def _repeats(node: FoundNode) -> Iterator[Remark]:
             yield _remark("SG847", message, _netplan_takes(first, later), later.place)
 
 
-def _netplan_takes(first: Interface, later: Interface) -> str:
+def _netplan_takes(first: FoundInterface, later: FoundInterface) -> str:
     """Which of two files' settings apply, and what to do."""
     known = dict.fromkeys(w.text for one in (first, later) for w in one.addresses)
     dhcp, mtu = later.dhcp or first.dhcp, later.mtu or first.mtu
@@ -149,7 +157,7 @@ def _settings(node: FoundNode) -> Iterator[Remark]:
             )
 
 
-def _rights(container: Container) -> Iterator[Remark]:
+def _rights(container: FoundContainer) -> Iterator[Remark]:
     """What a container may do on its node beyond what an engine needs."""
     for rule, name, values, message, advice in rows("container-rights"):
         option = container.options.get(name)
@@ -157,7 +165,7 @@ def _rights(container: Container) -> Iterator[Remark]:
             yield _remark(rule, message, advice, option)
 
 
-def _two_owners(node: FoundNode, container: Container) -> Iterator[Remark]:
+def _two_owners(node: FoundNode, container: FoundContainer) -> Iterator[Remark]:
     """A container that both Docker and a unit restart, or Docker without end."""
     restart = container.options.get("restart")
     if restart is None or restart.text.partition(":")[0] not in _RESTARTS:
@@ -177,7 +185,7 @@ def _two_owners(node: FoundNode, container: Container) -> Iterator[Remark]:
         yield _remark("SG882", *_ENDLESS, restart)
 
 
-def _written(texts: Mapping[str, str], variables: Iterable[Variable]) -> Iterator[Remark]:
+def _written(texts: Mapping[str, str], variables: Iterable[FoundVariable]) -> Iterator[Remark]:
     """Keys that a file gives to variables itself."""
     for variable in variables:
         text = variable.value.text
@@ -187,7 +195,7 @@ def _written(texts: Mapping[str, str], variables: Iterable[Variable]) -> Iterato
             yield _remark("SG845", message, _ADVICE, variable.value)
 
 
-def _keys(texts: Mapping[str, str], container: Container) -> Iterator[Remark]:
+def _keys(texts: Mapping[str, str], container: FoundContainer) -> Iterator[Remark]:
     """Keys in places where anybody who may list processes can read them."""
     before = ""
     for word in container.words:

@@ -16,7 +16,7 @@ from generator.diagnostics import all_nearest
 from generator.records import record
 from generator.resources import SCHEMAS
 
-Facts = Mapping[str, Any]
+ModelFacts = Mapping[str, Any]
 
 # The basis of a size that follows from a model's shape and format.
 COMPUTED = "computed"
@@ -40,8 +40,8 @@ class Architecture:
     gated: bool
     tool_call_parser: str | None
     reasoning_parser: str | None
-    advised: Mapping[str, Facts]
-    facts: Facts
+    advised: Mapping[str, ModelFacts]
+    facts: ModelFacts
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -182,15 +182,15 @@ def _checkpoints(mentioned: str = "") -> Mapping[str, Checkpoint]:
     return found
 
 
-def _models(mentioned: str) -> Mapping[str, Facts]:
+def _models(mentioned: str) -> Mapping[str, ModelFacts]:
     """The entries whose text mentions a checkpoint with that name."""
     wanted = f"/{mentioned}" if mentioned else ""
     text = "".join(block for block in _blocks().values() if wanted in block.lower())
     return yaml.load(text, Loader=yaml.CSafeLoader) or {}
 
 
-def _model(name: str) -> Facts:
-    entry: Facts = yaml.load(_blocks()[name], Loader=yaml.CSafeLoader)[name]
+def _model(name: str) -> ModelFacts:
+    entry: ModelFacts = yaml.load(_blocks()[name], Loader=yaml.CSafeLoader)[name]
     return entry
 
 
@@ -203,15 +203,17 @@ def _blocks() -> Mapping[str, str]:
     return {match[1]: text[match.start() : end] for match, end in zip(starts, ends, strict=True)}
 
 
-def _over(base: Facts, own: Facts) -> Facts:
+def _over(base: ModelFacts, own: ModelFacts) -> ModelFacts:
     """An entry merged with the one it is like: mappings key by key, with its own `unverified`."""
     merged = {k: base[k] | v if k in base and isinstance(v, dict) else v for k, v in own.items()}
     return {k: v for k, v in base.items() if k != "unverified"} | merged
 
 
-def _architecture(name: str, entry: Facts) -> Architecture:
+def _architecture(name: str, entry: ModelFacts) -> Architecture:
     advised = entry["advised"]
-    parsers: Facts = next((own for e, own in advised.items() if ENGINE_TRAITS[e].names_parsers), {})
+    parsers: ModelFacts = next(
+        (own for e, own in advised.items() if ENGINE_TRAITS[e].names_parsers), {}
+    )
     values: dict[str, Any] = {key: entry.get(key) for key in Architecture.__match_args__}
     values |= {"name": name, "gated": entry.get("gated", False)}
     values["experts"] = entry.get("moe", {}).get("experts")

@@ -10,7 +10,7 @@ from generator.commands.options import DRIFT, FORM, OUT, QUIET, SITES_OR_BUNDLES
 from generator.commands.sites import TEXTUAL, publish, read_valid
 from generator.reports import drift
 from generator.reports.remarks import Remark
-from generator.review.ends import Folder, abandoned, reason
+from generator.review.ends import FolderSide, abandoned, reason
 
 
 @click.command(epilog="Example: sparkgen check sites/*.yaml")
@@ -50,7 +50,7 @@ def command(sites: tuple[Path, ...], out: Path, live: bool, quiet: bool, form: s
             click.echo(f"{site.name}: {folder} is what the site says")
     files = {valid.site.name: valid.file for valid in readings}
     with disk():
-        lost = abandoned(Folder(out), files)
+        lost = abandoned(FolderSide(out), files)
     for name, bundle in lost.items():
         drifted, why = True, reason(bundle, files)
         differences.append(drift.abandoned_remark(out / name, why))

@@ -14,7 +14,7 @@ from generator.diagnostics import scalar
 from generator.fit.complete import complete
 from generator.fit.parts import parameters
 from generator.models.architecture import shape_of
-from generator.models.huggingface import NoModelError, Section, Value, section
+from generator.models.huggingface import ConfigValue, NoModelError, Section, section
 from generator.pipeline import read_site
 
 _CONFIG, _INDEX = "config.json", "model.safetensors.index.json"
@@ -97,7 +97,7 @@ def _text(found: Section, source: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _parameters(architecture: Mapping[str, Value]) -> Iterator[str]:
+def _parameters(architecture: Mapping[str, ConfigValue]) -> Iterator[str]:
     """How many parameters the model has, and how many of them one token uses, if it is known."""
     whole = complete(shape_of(architecture)) if "layers" in architecture else None
     if whole and (counts := parameters(whole)):

@@ -19,7 +19,7 @@ from generator.pipeline import Reading, ValidReading, read_site
 from generator.records import replace
 from generator.review.data import document
 from generator.review.edits import edits
-from generator.review.ends import Commit, End, Folder, abandoned, origin
+from generator.review.ends import CommitSide, FolderSide, Side, abandoned, origin
 from generator.review.history import HistoryError, at_commit, beside_at_commit, snapshot
 from generator.review.impact import Before, Review, addresses, removal, renamed, review
 from generator.review.markdown import comment
@@ -85,7 +85,7 @@ def _with_bundles(readings: list[ValidReading], out: Path, ref: str | None) -> l
     if ref is None:
         refuse_interrupted(out / name for name in files)
     with disk(), _history():
-        end = Folder(out) if ref is None else Commit(ref, snapshot(out, ref))
+        end = FolderSide(out) if ref is None else CommitSide(ref, snapshot(out, ref))
         spare = abandoned(end, files)
         reviews = []
         for valid, (site, tree) in zip(readings, rendered(readings), strict=True):
@@ -108,7 +108,7 @@ def _left_over(out: Path, name: str | None) -> str:
     return str(out / name) if name and (out / name).exists() else ""
 
 
-def _bundle(new: ValidReading, tree: Tree, end: End, name: str | None, ref: str | None) -> Before:
+def _bundle(new: ValidReading, tree: Tree, end: Side, name: str | None, ref: str | None) -> Before:
     """The bundle of that name, and its site if git has it."""
     folder = name or new.site.name
     bundle = bundle_of(end.files(folder), tree)
@@ -147,7 +147,7 @@ def _facts(old: Reading | None, new: ValidReading) -> tuple[Site | None, tuple[s
     return old.site, edits(old.document.data, new.reading.document.data, names)
 
 
-def _built(new: ValidReading, end: End, ref: str) -> Before:
+def _built(new: ValidReading, end: Side, ref: str) -> Before:
     """What the site file of the commit builds today, if no bundle of it was committed."""
     title = end.title(new.site.name)
     _, raw = at_commit(new.file, ref)

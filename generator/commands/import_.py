@@ -11,7 +11,7 @@ import click
 from generator.adoption import Adoption, adopt
 from generator.adoption.cables import Edge
 from generator.adoption.draft import not_held
-from generator.adoption.found import End
+from generator.adoption.found import ItemEnd
 from generator.commands import completion
 from generator.commands.adopting import INPUTS, found, site_name
 from generator.commands.options import DATA_FORM, INVALID, QUIET
@@ -105,8 +105,8 @@ def _report(adopted: Adoption, file: Path | None, quiet: bool) -> None:
     for line in not_held(adopted.ended):
         click.echo(f"not in it: {visible(line)}", err=True)
     kinds = Counter(one.end for one in adopted.ended)
-    held = f"{kinds[End.SITE]} in the site, {kinds[End.DEFAULT]} the same by default"
-    rest = f"{kinds[End.LOST] + kinds[None]} not held, {kinds[End.OTHER]} of other programs"
+    held = f"{kinds[ItemEnd.SITE]} in the site, {kinds[ItemEnd.DEFAULT]} the same by default"
+    rest = f"{kinds[ItemEnd.LOST] + kinds[None]} not held, {kinds[ItemEnd.OTHER]} of other programs"
     click.echo(f"{len(adopted.ended)} settings: {held}, {rest}", err=True)
     if file is not None:
         click.echo(f"{file} is written")
@@ -124,7 +124,7 @@ def _data(adopted: Adoption, file: Path | None) -> dict[str, Any]:
         }
         for one in adopted.ended
     ]
-    lost = (one for one in items if one["end"] in (None, End.LOST))
+    lost = (one for one in items if one["end"] in (None, ItemEnd.LOST))
     losses = [{key: one[key] for key in ("text", "file", "line")} for one in lost]
     return {
         "file": str(file) if file else None,

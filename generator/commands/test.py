@@ -16,7 +16,7 @@ from generator.commands.sites import fail
 from generator.diagnostics import visible
 from generator.records import record
 from generator.verify.bundle import BundleError, BundleFolder, opened
-from generator.verify.checks import CHECKS, Check, Nothing
+from generator.verify.checks import CHECKS, Nothing, ProgramCheck
 from generator.verify.network import NETWORK, Forbidden
 from generator.verify.programs import PACKAGES, Missing
 
@@ -75,7 +75,7 @@ def command(bundles: tuple[Path, ...], network: bool, strict: bool, quiet: bool,
         sys.exit(DRIFT)
 
 
-def _result(check: Check, bundle: BundleFolder) -> _Result:
+def _result(check: ProgramCheck, bundle: BundleFolder) -> _Result:
     try:
         with tempfile.TemporaryDirectory(prefix="sparkgen-") as work:
             complaints = tuple(check.run(bundle, Path(work)))

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from generator import catalogs
-from generator.adoption.found import REMOVED, Container
+from generator.adoption.found import REMOVED, FoundContainer
 from generator.diagnostics import listed
 from generator.drift.installed import INSTALL, restarts
 from generator.drift.limits import limits, words
@@ -59,7 +59,7 @@ def engines(site: Site, seen: Seen, lock: Lock | None) -> Iterator[Remark]:
 _DOCKER = "commands/docker-info.txt"
 
 
-def _in_turn(site: Site, seen: Seen, containers: Mapping[str, Container]) -> Iterator[Remark]:
+def _in_turn(site: Site, seen: Seen, containers: Mapping[str, FoundContainer]) -> Iterator[Remark]:
     """Engines that run beside the one whose turn it is."""
     for slot in site.slots_of(seen.node.name):
         running = [part.unit for part in slot if part.unit in containers]
@@ -102,7 +102,7 @@ def settings(seen: Seen) -> Iterator[Remark]:
     yield from _values(seen, dict(seen.node.nccl), there, "/etc/nccl.conf", path, _RESTART)
 
 
-def _variables(part: Part, seen: Seen, member: Member, engine: Container) -> Iterator[Remark]:
+def _variables(part: Part, seen: Seen, member: Member, engine: FoundContainer) -> Iterator[Remark]:
     """Variables of the running process."""
     there = {variable.name: variable.value.text for variable in engine.env}
     path, advice = _path(seen, engine), _restart(part, seen)
@@ -164,7 +164,7 @@ def _read(part: Part, seen: Seen) -> list[str]:
 _SHOWN = ("etc/sparkgen/engine.env", "etc/sparkgen/engine.raw.env", "opt/sparkgen/compose.yaml")
 
 
-def _started(seen: Seen, engine: Container) -> str:
+def _started(seen: Seen, engine: FoundContainer) -> str:
     """When a container or process was started, as the capture has it."""
     path = _path(seen, engine) or (engine.words[0].file.partition(":")[2] if engine.words else "")
     found = re.search(r'(?m)^started-at "(.*)"$', seen.text(path))
@@ -172,7 +172,7 @@ def _started(seen: Seen, engine: Container) -> str:
 
 
 def _service(
-    seen: Seen, path: str, service: Mapping[str, Any], there: Container | None
+    seen: Seen, path: str, service: Mapping[str, Any], there: FoundContainer | None
 ) -> Iterator[Remark]:
     """The container of a service, as its Compose file has it."""
     name, unit = service["container_name"], f"sparkgen-{PurePosixPath(path).stem}"
@@ -203,7 +203,7 @@ def _by_flag(arguments: Sequence[str]) -> list[str]:
 
 
 def _words(
-    seen: Seen, name: str, wanted: Sequence[str], container: Container, advice: str
+    seen: Seen, name: str, wanted: Sequence[str], container: FoundContainer, advice: str
 ) -> Iterator[Remark]:
     """The running command; what the capture removed matches any word."""
     wanted, there = _by_flag(wanted), _by_flag([word.text for word in container.words])
@@ -226,13 +226,13 @@ def _command(member: Member) -> list[str]:
     return [word for item in items for word in item]
 
 
-def _path(seen: Seen, engine: Container) -> str:
+def _path(seen: Seen, engine: FoundContainer) -> str:
     name = engine.name.lstrip("/")
     path = f"containers/{name}.txt"
     return path if path in seen.capture.texts else ""
 
 
-def _image(part: Part, seen: Seen, engine: Container, lock: Lock | None) -> Iterator[Remark]:
+def _image(part: Part, seen: Seen, engine: FoundContainer, lock: Lock | None) -> Iterator[Remark]:
     """The image by its name and, if that is stated or locked, by what the name stands for."""
     path, wanted = _path(seen, engine), part.engine.image
     has = engine.image.text if engine.image else ""

@@ -14,7 +14,7 @@ from generator.drift.seen import OWN
 from generator.pipeline import Reading, read_site
 from generator.records import record, replace
 from generator.site.places import BASE_TEXT, LOCK_TEXT, SITE_TEXT, is_recorded
-from generator.sitefile.beside import Beside, Source, SourceFile
+from generator.sitefile.beside import ReadBeside, Source, SourceFile
 from generator.sitefile.lock import lock_name
 
 Texts = Mapping[str, str]
@@ -31,7 +31,7 @@ class Recorded:
     others: tuple[str, ...]
     own: Mapping[str, SourceFile] = {}
 
-    def read(self, name: str, near: Beside) -> tuple[Reading, Mapping[str, Source]]:
+    def read(self, name: str, near: ReadBeside) -> tuple[Reading, Mapping[str, Source]]:
         """Read it as the site file `name`; also gives its own files that are not beside that."""
         named = _EXTENDS.search(self.texts[SITE_TEXT])
         kept = {lock_name(name): LOCK_TEXT, named[1] if named else "": BASE_TEXT}

@@ -26,8 +26,8 @@ from generator.diagnostics import KeyPath, did_you_mean
 from generator.engines.startup import SPECULATIVE, Condition, Effect, Refusal, Start
 from generator.settings.values import number
 
-Row = Mapping[str, Any]
-Facts = Mapping[str, Callable[[Start], Any]]
+ConditionRow = Mapping[str, Any]
+RowFacts = Mapping[str, Callable[[Start], Any]]
 
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     ">=": ge,
@@ -57,7 +57,7 @@ _SECTIONS: Mapping[str, tuple[KeyPath, Callable[[Start], Any]]] = {
     "engine": (("engine",), attrgetter("engine")),
     "parallel": (("engine", "parallel"), attrgetter("sizes")),
 }
-COMMON: Facts = {
+COMMON: RowFacts = {
     "ranks": lambda start: start.sizes.ranks,
     "sequences": lambda start: start.sequences,
     "stock": lambda start: start.is_stock,
@@ -75,7 +75,7 @@ COMMON: Facts = {
 }
 
 
-def conditions(engine: str, facts: Facts | None = None) -> tuple[Condition, ...]:
+def conditions(engine: str, facts: RowFacts | None = None) -> tuple[Condition, ...]:
     """The conditions of an engine's rows; `facts` are subjects that only its rows have."""
     held = precompiled.schema(f"startup/{engine}")
     reader = _Reader({**COMMON, **(facts or {})}, held["names"])
@@ -92,7 +92,7 @@ def conditions(engine: str, facts: Facts | None = None) -> tuple[Condition, ...]
     )
 
 
-def plain(row: Row) -> Iterator[Row]:
+def plain(row: ConditionRow) -> Iterator[ConditionRow]:
     """A row as `when`, `unless`, `says` and `help`, once for each of the subjects of `for`."""
     if "flag" in row:
         yield {**row, **_related(row)}
@@ -104,7 +104,7 @@ def plain(row: Row) -> Iterator[Row]:
         yield {**row, "when": when, "says": says, "title": row["says"]}
 
 
-def _related(row: Row) -> Row:
+def _related(row: ConditionRow) -> ConditionRow:
     """What a row about one flag means."""
     flag, unless = row["flag"], row.get("unless", {})
     if "needs" in row:
@@ -136,10 +136,10 @@ def _related(row: Row) -> Row:
 class _Reader:
     """Reads subjects of a start and tests them; `names` are short names of subjects."""
 
-    def __init__(self, facts: Facts, names: Mapping[str, str]) -> None:
+    def __init__(self, facts: RowFacts, names: Mapping[str, str]) -> None:
         self._facts, self._names = facts, names
 
-    def check(self, row: Row) -> Callable[[Start], Refusal | None]:
+    def check(self, row: ConditionRow) -> Callable[[Start], Refusal | None]:
         """What looks whether a row is met."""
         first, test = next(iter(row["when"].items()))
 

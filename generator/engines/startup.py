@@ -42,7 +42,7 @@ class Effect(Enum):
 
 
 # The result of a check: nothing, one refusal or several.
-Found = Refusal | Iterable[Refusal] | None
+Refusals = Refusal | Iterable[Refusal] | None
 
 
 @record
@@ -52,7 +52,7 @@ class Condition:
     It holds from the release `since` on, up to but excluding `until`.
     """
 
-    check: "Callable[[Start], Found]"
+    check: "Callable[[Start], Refusals]"
     source: str
     since: Release = ()
     until: Release | None = None
@@ -188,5 +188,5 @@ def verdicts(
     return list({(each.refusal.path, each.refusal.message): each for each in found}.values())
 
 
-def _several(found: Found) -> Iterable[Refusal]:
+def _several(found: Refusals) -> Iterable[Refusal]:
     return (found,) if isinstance(found, Refusal) else found or ()

@@ -48,7 +48,7 @@ NEIGHBORS_ALONE = {
 Device = tuple[Half, IPv4Network]
 Card = tuple[Device, ...]
 # The devices of a node.
-Layout = tuple[Device, ...]
+DeviceLayout = tuple[Device, ...]
 
 
 @record
@@ -58,7 +58,7 @@ class Choice:
     is_merged: bool = True
     is_routed: bool = False
 
-    def connects(self, sender: Layout, receiver: Layout) -> bool:
+    def connects(self, sender: DeviceLayout, receiver: DeviceLayout) -> bool:
         """Whether all devices that NCCL would connect between two nodes share a subnet."""
         own, other = _Cards(sender, self.is_merged), _Cards(receiver, self.is_merged)
         pairs: Iterable[tuple[Card, Card]] = product(own.default, other.default)
@@ -78,7 +78,7 @@ class Choice:
 class _Cards:
     """The cards of a node: those that NCCL takes unless it routes, and all that it knows."""
 
-    def __init__(self, layout: Layout, is_merged: bool) -> None:
+    def __init__(self, layout: DeviceLayout, is_merged: bool) -> None:
         # In the order of their PCI addresses.
         devices = sorted(layout, key=lambda device: (device[0].half, device[0].port))
         alone: list[Card] = [(device,) for device in devices]
@@ -102,10 +102,10 @@ _CHOICES = (Choice(), Choice(is_routed=True), Choice(is_merged=False, is_routed=
 class Connections:
     """The nodes that NCCL connects, by their RoCE devices; nodes with the same ones are alike."""
 
-    layouts: Mapping[Layout, int]
+    layouts: Mapping[DeviceLayout, int]
 
     @property
-    def _pairs(self) -> Iterator[tuple[Layout, Layout]]:
+    def _pairs(self) -> Iterator[tuple[DeviceLayout, DeviceLayout]]:
         """Every two different nodes, by their layouts."""
         for own, other in product(self.layouts, repeat=2):
             if own != other or self.layouts[own] > 1:
@@ -150,5 +150,5 @@ def connections(fabric: Fabric, halves: Collection[int]) -> Connections:
     return Connections(Counter(filter(None, nodes)))
 
 
-def _are_joined(own: Layout, other: Layout) -> bool:
+def _are_joined(own: DeviceLayout, other: DeviceLayout) -> bool:
     return not {network for _, network in own}.isdisjoint(network for _, network in other)

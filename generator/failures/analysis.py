@@ -10,7 +10,7 @@ from itertools import chain, combinations
 from typing import Any
 
 from generator.fabric.addressing import SwitchPort
-from generator.failures.files import Files, values
+from generator.failures.files import FileTexts, values
 from generator.failures.network import NOTHING, Element, LinkEnd, Needs, Network, network
 from generator.failures.serving import Process, Server, Way, programs, reads_models, ways
 from generator.origin import Origin
@@ -93,11 +93,11 @@ class Failure:
 
 CLIENTS = "clients"
 # What something is for: that a group runs or starts, that a name is reached, or that nodes are.
-Use = tuple[str, ...]
+Purpose = tuple[str, ...]
 
 
 @record
-class Pair:
+class FaultPair:
     """Two faults, each one of several alike, and the names that only both together take."""
 
     one: tuple[FailureMode, ...]
@@ -115,7 +115,7 @@ class Analysis:
 
     def failures(self) -> Iterator[Failure]:
         """The effect of each single fault; faults that end the same uses have the same effect."""
-        known: dict[frozenset[Use], tuple[Any, ...]] = {}
+        known: dict[frozenset[Purpose], tuple[Any, ...]] = {}
         for fault in self.faults:
             ended = self._ended(fault)
             if ended not in known:
@@ -126,7 +126,7 @@ class Analysis:
             within = None if None in times else max(filter(None, times), default=0)
             yield Failure(fault, answers, within, *rest)
 
-    def _effect(self, ended: frozenset[Use]) -> tuple[Any, ...]:
+    def _effect(self, ended: frozenset[Purpose]) -> tuple[Any, ...]:
         """The answers, the times of starts, the groups that could not start, the nodes cut off."""
         named = {what for _, what in ended}
         touched = [engine for engine in self._engines if engine.group in named]
@@ -139,22 +139,22 @@ class Analysis:
             tuple(nodes for nodes in self.relayed if ("relays", nodes) in ended),
         )
 
-    def pairs(self) -> Iterator[Pair]:
+    def pairs(self) -> Iterator[FaultPair]:
         """Each two faults that together take a name that neither of them takes alone."""
-        alike: dict[frozenset[Use], list[FailureMode]] = {}
+        alike: dict[frozenset[Purpose], list[FailureMode]] = {}
         for fault in self.faults:
             alike.setdefault(self._ended(fault), []).append(fault)
         lost = {ended: _lost_names(self._answers(ended)) for ended in alike}
         for (one, some), (other, more) in combinations(alike.items(), 2):
             both = _lost_names(self._answers(one | other)) - lost[one] - lost[other]
             if both:
-                yield Pair(tuple(some), tuple(more), tuple(sorted(both)))
+                yield FaultPair(tuple(some), tuple(more), tuple(sorted(both)))
 
-    def _ended(self, fault: FailureMode) -> frozenset[Use]:
+    def _ended(self, fault: FailureMode) -> frozenset[Purpose]:
         """The uses that a fault ends."""
         return frozenset(use for each in fault.lost for use in self._uses.get(each, ()))
 
-    def _answers(self, ended: frozenset[Use]) -> tuple[Availability, ...]:
+    def _answers(self, ended: frozenset[Purpose]) -> tuple[Availability, ...]:
         """What each name still answers; a fault takes few of a large site's names."""
         touched = {name for _, what in ended for name in self._names.get(what, ())}
         harmed = {name: _answer(name, self.ways[name], ended) for name in touched}
@@ -179,9 +179,9 @@ class Analysis:
         return tuple({way.engine.group: way.engine for way in chain(*self.ways.values())}.values())
 
     @cached_property
-    def _uses(self) -> Mapping[Element, list[Use]]:
+    def _uses(self) -> Mapping[Element, list[Purpose]]:
         """What each element is used for."""
-        found: dict[Element, list[Use]] = {}
+        found: dict[Element, list[Purpose]] = {}
         uses = [
             *(("runs", engine.group, engine.runs) for engine in self._engines),
             *(("starts", engine.group, engine.starts) for engine in self._engines),
@@ -200,7 +200,7 @@ def _start(engine: Server, stopped: Iterable[Server]) -> int | None:
     return None if None in times else sum(filter(None, times))
 
 
-def _answer(name: str, found: tuple[Way, ...], ended: frozenset[Use]) -> Availability:
+def _answer(name: str, found: tuple[Way, ...], ended: frozenset[Purpose]) -> Availability:
     """Who still gets an answer."""
     lost = {what for kind, what in ended if kind in ("runs", "leads")}
     working = [way for way in found if way.engine.group not in lost]
@@ -213,7 +213,7 @@ def _lost_names(answers: Iterable[Availability]) -> set[str]:
     return {answer.name for answer in answers if not answer.to}
 
 
-def analysis(site: Site, files: Files) -> Analysis:
+def analysis(site: Site, files: FileTexts) -> Analysis:
     """The faults of a site and what each name needs, by the files of its bundle."""
     net = network(tuple(node.name for node in site.nodes), files)
     units = programs(site, files)
@@ -258,7 +258,7 @@ def _lost(kind: str, what: str, ends: Iterable[LinkEnd]) -> FailureMode:
     return FailureMode(kind, what, lost, (("link", tuple(nodes)),))
 
 
-def _of_nodes(site: Site, net: Network, files: Files) -> Iterator[FailureMode]:
+def _of_nodes(site: Site, net: Network, files: FileTexts) -> Iterator[FailureMode]:
     """Nodes, their management links, and the disks that they read models from."""
     neighbors: dict[object, list[str]] = {}
     for end in net.by_address.values():

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 # The text of each file of a bundle by its path.
-Files = Mapping[str, str]
+FileTexts = Mapping[str, str]
 
 _OF_NETPLAN = re.compile(
     r"^    (?P<interface>\w+):$"

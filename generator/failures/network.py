@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 
-from generator.failures.files import Files, netplan, value, values
+from generator.failures.files import FileTexts, netplan, value, values
 from generator.records import record
 
 # What can fail, by kind and name: ("half", "1", "0") of cable 1, ("node", "spark1"),
@@ -93,7 +93,7 @@ class Network:
         return one.subnet == other.subnet and is_joined
 
 
-def network(nodes: tuple[str, ...], files: Files) -> Network:
+def network(nodes: tuple[str, ...], files: FileTexts) -> Network:
     """Read the network of these nodes from the files of their bundle."""
     ends, management, ways = {}, {}, {}
     for node in nodes:

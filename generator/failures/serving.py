@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 
-from generator.failures.files import Files, value, values
+from generator.failures.files import FileTexts, value, values
 from generator.failures.network import NOTHING, Element, LinkEnd, Needs, Network
 from generator.records import record
 from generator.site import Member, Part, Site
@@ -63,7 +63,7 @@ class Way:
     url: str
 
 
-def programs(site: Site, files: Files) -> dict[Element, Process]:
+def programs(site: Site, files: FileTexts) -> dict[Element, Process]:
     """The units of each node, and the jobs of Slurm and of people, which no unit starts again."""
     found = [
         Process(node.name, part.unit, f"the job {part.job} of Slurm", None)
@@ -95,7 +95,7 @@ def _within(unit: str, timer: str) -> int | None:
     return int(value(unit, "TimeoutStopSec", "90")) + int(value(unit, "RestartSec", "1"))
 
 
-def engine(part: Part, net: Network, units: Mapping[Element, Process], files: Files) -> Server:
+def engine(part: Part, net: Network, units: Mapping[Element, Process], files: FileTexts) -> Server:
     """What a part's engine needs: nodes, programs, and what its ranks communicate over."""
     names = {node.name for node in part.nodes}
     nodes = frozenset(("node", name) for name in names)
@@ -117,7 +117,7 @@ def engine(part: Part, net: Network, units: Mapping[Element, Process], files: Fi
     )
 
 
-def _before_it(part: Part, node: Member, files: Files) -> list[str]:
+def _before_it(part: Part, node: Member, files: FileTexts) -> list[str]:
     """The groups whose engines a node's unit waits for before it starts its own."""
     unit = files.get(f"{node.name}/{_UNITS}/{part.unit}.service", "")
     return unit.partition("/wait-engines.sh ")[2].partition("\n")[0].split()
@@ -128,7 +128,7 @@ def _path(part: Part, node: str, name: str) -> str:
     return f"{node}{part.place(f'/etc/sparkgen/{name}')}"
 
 
-def _control(part: Part, net: Network, files: Files) -> Needs:
+def _control(part: Part, net: Network, files: FileTexts) -> Needs:
     """The ways between the head and each worker; those of an engine without NCCL carry all data."""
     found, head = NOTHING, part.head.name
     workers = map(str.split, values(files[_path(part, head, "container.env")], "WORKER"))
@@ -141,7 +141,7 @@ def _control(part: Part, net: Network, files: Files) -> Needs:
     return found
 
 
-def _collectives(part: Part, net: Network, files: Files) -> Needs:
+def _collectives(part: Part, net: Network, files: FileTexts) -> Needs:
     """The halves that NCCL uses: those of its HCAs that lead to another rank.
 
     It spreads each transfer over all of them, and a lost one ends the communicator.
@@ -165,7 +165,7 @@ def _shared(ends: list[LinkEnd]) -> Needs:
     return frozenset(end.element for end in ends if len(nodes[end.subnet]) > 1)
 
 
-def _waited_for(part: Part, net: Network, files: Files) -> Needs:
+def _waited_for(part: Part, net: Network, files: FileTexts) -> Needs:
     """The halves that wait-fabric.sh waits for, at this end and at those of the other ranks."""
     found, asked = set(), []
     for node in part.nodes:
@@ -179,14 +179,14 @@ def _waited_for(part: Part, net: Network, files: Files) -> Needs:
     return frozenset(found) | _shared(asked)
 
 
-def reads_models(part: Part, node: str, files: Files) -> bool:
+def reads_models(part: Part, node: str, files: FileTexts) -> bool:
     """Whether a node reads files of the model when its engine starts."""
     known = files[_path(part, node, "node.env")]
     return "\nMODEL=" in known or "\nMODEL_FILE=" in known
 
 
 def ways(
-    site: Site, net: Network, units: Mapping[Element, Process], files: Files
+    site: Site, net: Network, units: Mapping[Element, Process], files: FileTexts
 ) -> dict[str, list[Way]]:
     """The ways to each name that the site serves now, through what stands before the engines."""
     found: dict[str, list[Way]] = {}
@@ -222,7 +222,7 @@ def _before(site: Site, node: str, units: Mapping[Element, Process]) -> Needs:
     return own & units.keys()
 
 
-def _upstreams(site: Site, files: Files) -> Iterator[tuple[str, int]]:
+def _upstreams(site: Site, files: FileTexts) -> Iterator[tuple[str, int]]:
     """The addresses and ports that the files of what stands before the engines name."""
     passed = (service for service in site.services.values() if service.IS_BEFORE_ENGINES)
     names = {entry.path for service in passed for entry in service.ENTRIES}

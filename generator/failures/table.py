@@ -6,7 +6,7 @@ from typing import Any
 
 from generator import resources
 from generator.columns import columns
-from generator.failures.analysis import Availability, Failure, Pair
+from generator.failures.analysis import Availability, Failure, FaultPair
 from generator.origin import Origin
 from generator.records import record, values
 
@@ -52,7 +52,7 @@ def text(found: Iterable[FailureRow], width: int | None) -> str:
     return columns(HEAD, cells, width) + "\n"
 
 
-def text_of_pairs(pairs: Iterable[Pair], width: int | None) -> str:
+def text_of_pairs(pairs: Iterable[FaultPair], width: int | None) -> str:
     """The pairs of faults as a table for a terminal."""
     head = ("ONE OF", "TOGETHER WITH ONE OF", "LOST")
     cells = [
@@ -82,7 +82,7 @@ def data(failure: Failure) -> dict[str, Any]:
     }
 
 
-def data_of_pair(pair: Pair) -> dict[str, Any]:
+def data_of_pair(pair: FaultPair) -> dict[str, Any]:
     """A pair of faults in the types of JSON."""
     one, other = ([fault.what for fault in faults] for faults in (pair.one, pair.other))
     return {"one_of": one, "and_one_of": other, "lost": pair.lost}

@@ -43,7 +43,7 @@ from generator.sitefile.declaration import (
 # "fits newer": in the memory of a node that newer releases report, but not in that of early ones.
 # "can't tell": within the interval in which published starts lie, or as near to the limit as two
 # starts differ. "fits shorter": the engine starts, and rejects requests of the wanted length.
-State = Literal["fits", "fits newer", "fits shorter", "can't tell", "does not fit", "unknown"]
+FitState = Literal["fits", "fits newer", "fits shorter", "can't tell", "does not fit", "unknown"]
 
 # Estimates are off by a few percent, and an engine that runs out of memory takes the node down.
 TIGHT = 0.05
@@ -138,7 +138,7 @@ class Fit:
 
     ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
 
-    state: State
+    state: FitState
     tight: bool
     missing: tuple[str, ...]
     parallel: Parallel
@@ -318,7 +318,7 @@ def _fit(
     )
 
 
-def _state(ranks: Sequence["_Rank"], is_enough: bool, is_within: bool) -> State:
+def _state(ranks: Sequence["_Rank"], is_enough: bool, is_within: bool) -> FitState:
     """Whether what is needed, or the least that the engine starts with, has room on each rank.
 
     Beside the room a limit in tokens decides.

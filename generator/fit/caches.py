@@ -12,7 +12,7 @@ from generator.fit import formulas
 from generator.fit.complete import CompleteShape
 from generator.fit.formulas import CACHED, WIDE
 from generator.fit.kinds import Kinds
-from generator.fit.paging import Kind, Pages, Pool, pool
+from generator.fit.paging import Pages, PagingKind, Pool, pool
 from generator.fit.requested import Division, Requested
 from generator.models.architecture import (
     GATED_DELTA,
@@ -378,7 +378,7 @@ def _compressed(shape: Compressed, split: Split, drafted: int) -> Iterator[Pages
     entry, index = shape.head + shape.rope + 8, shape.index_head + 4
     every = _COMPRESSED_BLOCK
 
-    def pages(kind: Kind, layers: int, block: int, size: int, window: int = 0) -> Pages:
+    def pages(kind: PagingKind, layers: int, block: int, size: int, window: int = 0) -> Pages:
         padded = size if kind == "rolling" else ceil(size / 576) * 576
         return Pages(kind, ceil(layers * share), layers, block, padded, window, pads=False)
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from generator.records import record, replace
 
-Kind = Literal["full", "window", "state", "rolling"]
+PagingKind = Literal["full", "window", "state", "rolling"]
 
 # If one kind has up to this many times more layers, the other kinds are padded to it. Source:
 # planning, line 524, `_get_kv_cache_groups_uniform_page_size`.
@@ -29,7 +29,7 @@ class Pages:
     ranks, and only share a group with each other. `ranks` share the tokens of a sequence.
     """
 
-    kind: Kind
+    kind: PagingKind
     layers: int
     all_layers: int
     block: int

@@ -23,7 +23,7 @@ class UnsettledError(Exception):
 
 
 @dataclass(slots=True)
-class Place:
+class LayoutPlace:
     """A value and its range of text; a block ends with its last value.
 
     `style` is the quote of a scalar, or `|`. `shared` is a value that aliases repeat.
@@ -36,7 +36,7 @@ class Place:
     alias: bool = False
     shared: bool = False
     is_list: bool = False
-    entries: "list[Entry]" = field(default_factory=list)
+    entries: "list[LayoutEntry]" = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
@@ -45,12 +45,12 @@ class Place:
 
 
 @dataclass(slots=True)
-class Entry:
+class LayoutEntry:
     """An entry of a list, or a key and its value."""
 
-    key: Place | None
+    key: LayoutPlace | None
     name: str
-    value: Place
+    value: LayoutPlace
 
     @property
     def start(self) -> Point:
@@ -59,19 +59,19 @@ class Entry:
 
 
 @record
-class Step:
+class PathStep:
     """One step of a path: the list or mapping, and the entry in it."""
 
-    parent: Place
+    parent: LayoutPlace
     index: int
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> LayoutEntry:
         """The entry that the step leads to."""
         return self.parent.entries[self.index]
 
 
-def places(text: str) -> Place:
+def places(text: str) -> LayoutPlace:
     """The root of a text that is valid YAML."""
     kinds = yaml.NodeEvent | yaml.CollectionEndEvent
     events = [event for event in yaml.parse(text, Loader=NodeLoader) if isinstance(event, kinds)]
@@ -79,13 +79,13 @@ def places(text: str) -> Place:
     return _Reader(iter(events), repeated, text.split("\n")).place()
 
 
-def steps(root: Place, path: KeyPath, again: bool = False) -> list[Step]:
+def steps(root: LayoutPlace, path: KeyPath, again: bool = False) -> list[PathStep]:
     """The steps to the value at a path, or with `again` to the second key with that name.
 
     Raises UnsettledError if there is none, or if the change would also affect what an alias
     repeats.
     """
-    found: list[Step] = []
+    found: list[PathStep] = []
     place = root
     for number, part in enumerate(path):
         if place.alias or place.shared:
@@ -94,12 +94,12 @@ def steps(root: Place, path: KeyPath, again: bool = False) -> list[Step]:
         last = again and number == len(path) - 1
         if len(known) <= last:
             raise UnsettledError("it is not there")
-        found.append(Step(place, known[last]))
+        found.append(PathStep(place, known[last]))
         place = found[-1].entry.value
     return found
 
 
-def _is(place: Place, index: int, entry: Entry, part: str | int) -> bool:
+def _is(place: LayoutPlace, index: int, entry: LayoutEntry, part: str | int) -> bool:
     return index == part if place.is_list else entry.key is not None and entry.name == part
 
 
@@ -111,30 +111,30 @@ class _Reader:
         self._repeated = repeated
         self._lines = lines
 
-    def place(self) -> Place:
+    def place(self) -> LayoutPlace:
         return self._place(next(self._events))
 
-    def _place(self, event: Any) -> Place:
+    def _place(self, event: Any) -> LayoutPlace:
         start, end = _point(event.start_mark), _point(event.end_mark)
         if isinstance(event, yaml.AliasEvent):
-            return Place(start, end, alias=True)
+            return LayoutPlace(start, end, alias=True)
         shared = event.anchor in self._repeated
         if isinstance(event, yaml.ScalarEvent):
             if event.style in ("|", ">"):
                 end = self._text_end(end)
-            return Place(start, end, style=event.style or "", shared=shared)
+            return LayoutPlace(start, end, style=event.style or "", shared=shared)
         flow, is_list = bool(event.flow_style), isinstance(event, yaml.SequenceStartEvent)
-        place = Place(start, end, flow=flow, shared=shared, is_list=is_list)
+        place = LayoutPlace(start, end, flow=flow, shared=shared, is_list=is_list)
         for inner in self._events:
             if isinstance(inner, yaml.CollectionEndEvent):
                 if flow:
                     place.end = _point(inner.end_mark)
                 break
             if is_list:
-                entry = Entry(None, "", self._place(inner))
+                entry = LayoutEntry(None, "", self._place(inner))
             else:
                 name = inner.value if isinstance(inner, yaml.ScalarEvent) else ""
-                entry = Entry(self._place(inner), name, self.place())
+                entry = LayoutEntry(self._place(inner), name, self.place())
             place.entries.append(entry)
             place.end = max(place.end, entry.value.end)
         return place

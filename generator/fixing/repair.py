@@ -14,7 +14,7 @@ from generator.fixing.splicing import DocumentSplicer, Splice
 from generator.pipeline import Reading, read_site
 from generator.records import record
 from generator.sitefile import source
-from generator.sitefile.beside import Beside, Source, SourceFile, nothing_beside
+from generator.sitefile.beside import ReadBeside, Source, SourceFile, nothing_beside
 from generator.sitefile.extending import base_name
 
 MAX_ROUNDS = 20
@@ -55,7 +55,7 @@ class _State:
     fixed: tuple[Finding, ...] = ()
 
 
-def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
+def repair(name: str, raw: bytes, beside: ReadBeside = nothing_beside) -> Repair:
     """Apply all applicable proposals; the result is the last text that improves on the first."""
     first = state = best = _State(read_site(name, raw, beside))
     search = _Search(name, beside, first.reading)
@@ -81,7 +81,7 @@ def repair(name: str, raw: bytes, beside: Beside = nothing_beside) -> Repair:
 class _Search:
     """Moves from one text to a better one, and never back."""
 
-    def __init__(self, name: str, beside: Beside, first: Reading) -> None:
+    def __init__(self, name: str, beside: ReadBeside, first: Reading) -> None:
         self._name = name
         self._first = first
         self._beside = beside
@@ -128,7 +128,7 @@ class _Search:
         return _State(reading, (*state.fixed, *fixed))
 
 
-def _changed(beside: Beside, name: str, raw: Mapping[str, bytes]) -> Beside:
+def _changed(beside: ReadBeside, name: str, raw: Mapping[str, bytes]) -> ReadBeside:
     """A reader of the files beside a site file, with the base as it is now."""
 
     def read(path: str) -> Source:

@@ -16,7 +16,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
 
 from generator.diagnostics import Add, Data, Edit, KeyPath, Remove, Rename, Replace, Rewrite
-from generator.fixing.layout import Place, Point, Step, UnsettledError, places, steps
+from generator.fixing.layout import LayoutPlace, PathStep, Point, UnsettledError, places, steps
 from generator.records import record, replace
 from generator.sitefile.source import Document
 
@@ -85,7 +85,7 @@ class Splicer:
         self._lines = text.split("\n")
 
     @cached_property
-    def _root(self) -> Place:
+    def _root(self) -> LayoutPlace:
         try:
             return places(self._text)
         except yaml.YAMLError as error:
@@ -139,7 +139,7 @@ class Splicer:
         blank = place.is_empty and not self._lines[place.start[0]][: place.start[1]].endswith(" ")
         return Splice(place.start, place.end, f" {words}" if blank else words)
 
-    def _comment_behind(self, place: Place, words: str) -> str:
+    def _comment_behind(self, place: LayoutPlace, words: str) -> str:
         """What a value took in as part of itself but was a comment: it remains one."""
         (line, start), (last, end) = place.start, place.end
         old = self._lines[line][start:end] if line == last else ""
@@ -160,7 +160,7 @@ class Splicer:
             raise UnsettledError(f"there is a key '{edit.key}' already")
         return Splice(key.start, key.end, _worded(edit.key, step.parent.flow, key.style))
 
-    def _remove(self, path: Sequence[Step]) -> Splice:
+    def _remove(self, path: Sequence[PathStep]) -> Splice:
         step = path[-1]
         if step.entry.value.shared or (step.entry.key and step.entry.key.shared):
             raise UnsettledError("an alias repeats it")
@@ -188,7 +188,7 @@ class Splicer:
                 return Splice(start, following, "")
         raise UnsettledError("other text stands on its line")
 
-    def _cut(self, step: Step) -> Splice:
+    def _cut(self, step: PathStep) -> Splice:
         """Remove an entry in brackets or braces, with one of the commas beside it."""
         entries, index = step.parent.entries, step.index
         if index + 1 < len(entries):

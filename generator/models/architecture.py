@@ -9,7 +9,7 @@ from generator.catalogs import Checkpoint
 from generator.records import record, replace
 from generator.sitefile.declaration import DeclaredModel
 
-Facts = Mapping[str, Any]
+ModelFacts = Mapping[str, Any]
 
 # Kinds of layers that keep a state of fixed size instead of a growing cache, and their sizes.
 GATED_DELTA, KIMI_DELTA, MAMBA = "gated_delta", "kimi_delta", "mamba"
@@ -353,7 +353,7 @@ def known_shape(checkpoint: Checkpoint) -> Shape:
     )
 
 
-def shape_of(own: Facts) -> Shape:
+def shape_of(own: ModelFacts) -> Shape:
     """The shape given in a site file, with the keys of its schema."""
     layers = own["layers"]
     moe = {
@@ -389,26 +389,26 @@ def shape_of(own: Facts) -> Shape:
     )
 
 
-def _attention(facts: Facts) -> dict[str, Any]:
+def _attention(facts: ModelFacts) -> dict[str, Any]:
     """What the catalog says of the attention in the words of a site file."""
     named = {name: facts[key] for name, key in _RENAMED.items() if key in facts}
     states = {"mla": _latent(facts), "recurrent": _recurrent(facts)}
     return _taken(facts, *_OF_ATTENTION) | named | states
 
 
-def _taken(facts: Facts, *names: str) -> dict[str, Any]:
+def _taken(facts: ModelFacts, *names: str) -> dict[str, Any]:
     """The facts with these names; a shape has a value of its own for those that are missing."""
     return {name: facts[name] for name in names if name in facts}
 
 
-def _tables(facts: Facts, form: str) -> float:
+def _tables(facts: ModelFacts, form: str) -> float:
     """Size of the tables beside the layers, in GB: 16 bits in a checkpoint that isn't packed."""
     tables = facts.get("ngram_tables") or facts.get("engram_tables") or {}
     given = tables.get("weight_gb", tables.get("parameters_b", 0) * (2 if form == "bf16" else 1))
     return float(given)
 
 
-def lacking_sizes(own: Facts) -> Iterator[str]:
+def lacking_sizes(own: ModelFacts) -> Iterator[str]:
     """Keys that a group of sizes needs but the section `architecture` doesn't have."""
     groups = (
         ("sliding_layers", ("sliding_window",)),
@@ -421,7 +421,7 @@ def lacking_sizes(own: Facts) -> Iterator[str]:
             yield from (name for name in needed if name not in own)
 
 
-def _latent(facts: Facts) -> Latent | None:
+def _latent(facts: ModelFacts) -> Latent | None:
     if "kv_lora_rank" not in facts:
         return None
     return Latent(
@@ -434,7 +434,7 @@ def _latent(facts: Facts) -> Latent | None:
     )
 
 
-def _compressed(head: int | None, facts: Facts) -> Compressed | None:
+def _compressed(head: int | None, facts: ModelFacts) -> Compressed | None:
     counts = facts.get("compress_ratio_counts") or {
         4: facts.get("layers_by_4", 0),
         128: facts.get("layers_by_128", 0),
@@ -446,7 +446,7 @@ def _compressed(head: int | None, facts: Facts) -> Compressed | None:
     return Compressed(*(*entries, head, *sizes))
 
 
-def _recurrent(facts: Facts) -> Recurrent | None:
+def _recurrent(facts: ModelFacts) -> Recurrent | None:
     """Gated delta rule, Kimi's variant of it, or Mamba 2; None if their sizes are missing."""
     wide = facts.get("state_dtype_bytes", WIDE_STATE)
     if kda := _all(facts, "linear_layers", "kda_heads", "kda_head_dim"):
@@ -464,13 +464,13 @@ def _recurrent(facts: Facts) -> Recurrent | None:
     return None
 
 
-def _all(facts: Facts, *names: str) -> tuple[int, ...]:
+def _all(facts: ModelFacts, *names: str) -> tuple[int, ...]:
     """The facts with these names, or nothing if one of them is missing."""
     found = tuple(facts[name] for name in names if facts.get(name))
     return found if len(found) == len(names) else ()
 
 
-def _indexer(facts: Facts, layers: int) -> Indexer | None:
+def _indexer(facts: ModelFacts, layers: int) -> Indexer | None:
     if "index_head_dim" not in facts:
         return None
     if {"compress_ratio_counts", "layers_by_4", *_SOURCES} & facts.keys():
@@ -484,7 +484,7 @@ def _indexer(facts: Facts, layers: int) -> Indexer | None:
     )
 
 
-def _layers_of_their_own(layers: int, attention: Facts) -> int | None:
+def _layers_of_their_own(layers: int, attention: ModelFacts) -> int | None:
     """The number of layers that are experts only, as all expert layers are in models with Mamba."""
     if "mamba_layers" not in attention:
         return None
@@ -492,7 +492,7 @@ def _layers_of_their_own(layers: int, attention: Facts) -> int | None:
     return layers - own if own < layers else None
 
 
-def _experts(facts: Facts, layers: int, width: int | None, own: int | None) -> Experts | None:
+def _experts(facts: ModelFacts, layers: int, width: int | None, own: int | None) -> Experts | None:
     if not facts.get("experts"):
         return None
     shared, size = facts.get("shared") or 0, facts.get("intermediate")

@@ -26,7 +26,7 @@ from generator.records import record
 from generator.resources import rows
 
 Config = Mapping[str, Any]
-Value = int | float | str | bool
+ConfigValue = int | float | str | bool
 
 # Where models of several parts have the part for text.
 _TEXT = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -63,7 +63,7 @@ class NoModelError(Exception):
 class Section:
     """Sizes by the keys of a site file, and sentences about what the files leave open."""
 
-    architecture: Mapping[str, Value]
+    architecture: Mapping[str, ConfigValue]
     remarks: tuple[str, ...]
 
 
@@ -83,7 +83,7 @@ def section(config: object, total_size: object = None, quantized: object = None)
         f"{kinds.source}: layers of the kind '{name}' are not known" for name in kinds.unknown
     ]
     form, doubt = packing(config, text, quantized)
-    found: dict[str, Value] = {**sizes, "format": form}
+    found: dict[str, ConfigValue] = {**sizes, "format": form}
     if kind := config.get("model_type"):
         found["model_type"] = str(kind)
     if doubt:
@@ -116,7 +116,7 @@ class _Reader:
         self.kind = str(config.get("model_type", ""))
         self.kinds = LayerKinds(0, {})
 
-    def sizes(self) -> dict[str, Value]:
+    def sizes(self) -> dict[str, ConfigValue]:
         """All sizes by the keys of a site file."""
         found = self.named("model")
         layers = pattern_length(self.config) or self._required("layers")
@@ -196,7 +196,7 @@ class _Reader:
         default = self.config.get("use_gqa_gate", self.kind.startswith(_GATED))
         return bool(self.config.get("attn_output_gate", default))
 
-    def _experts(self, layers: int) -> dict[str, Value]:
+    def _experts(self, layers: int) -> dict[str, ConfigValue]:
         found = self.named("experts")
         switches = ("enable_moe_block", "is_moe")
         if not found["experts"] or any(self.config.get(name) is False for name in switches):
@@ -238,7 +238,7 @@ class _Reader:
         first = self.first((*names, "dense_mlp_idx"))
         return first or alternate + len(listed)
 
-    def _dense(self, experts: Mapping[str, Value]) -> dict[str, Value]:
+    def _dense(self, experts: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
         """The width of layers without experts, if there are any."""
         names = (
             *("intermediate_size_mlp", "dense_intermediate_size", "prefix_dense_intermediate_size"),
@@ -252,7 +252,7 @@ class _Reader:
         """Whether keys and values are cached as a latent, or compressed."""
         return bool(self.get("kv_lora_rank") or _entries(self.config, "compress_ratios"))
 
-    def _latent(self) -> dict[str, Value]:
+    def _latent(self) -> dict[str, ConfigValue]:
         if self.get("kv_lora_rank") is None:
             own = self.get("v_head_dim")
             return {"value_head_dim": own} if own and own != self.get("head_dim") else {}
@@ -262,7 +262,7 @@ class _Reader:
             found["index_layers"] = types.count("full")
         return {key: size for key, size in found.items() if size is not None}
 
-    def _attention(self, layers: int) -> dict[str, Value]:
+    def _attention(self, layers: int) -> dict[str, ConfigValue]:
         kinds, found = self.kinds, dict[str, int | None]()
         if kinds[MAMBA] or kinds.unknown:
             found["attention_layers"] = kinds[FULL]
@@ -282,7 +282,7 @@ class _Reader:
             found |= {"sliding_layers": kinds[WINDOW], "sliding_window": window}
         return {key: size for key, size in found.items() if size is not None}
 
-    def _sparse(self) -> dict[str, Value]:
+    def _sparse(self) -> dict[str, ConfigValue]:
         """The index of MiniMax-M3 and of Qwen4-Exp, in 16 bits.
 
         Source: vLLM 0.33.0, vllm/models/minimax_m3/nvidia/model.py, lines 99 and 438, and
@@ -299,16 +299,18 @@ class _Reader:
             found = self.named("index")
             sparse = _entries(self.config, "layer_types").count("minimax_m3_sparse")
             found["index_layers"] = sparse or None
-        sizes: dict[str, Value] = {key: size for key, size in found.items() if size is not None}
+        sizes: dict[str, ConfigValue] = {
+            key: size for key, size in found.items() if size is not None
+        }
         return sizes | {"index_wide": True} if sizes else {}
 
-    def _unplaced(self) -> dict[str, Value]:
+    def _unplaced(self) -> dict[str, ConfigValue]:
         """Mamba layers, if the file doesn't say which ones they are."""
         sizes = ("mamba_num_heads", "mamba_n_heads")
         name = next((name for name in sizes if self.config.get(name)), "")
         return {"not_modelled": name} if name and not self.kinds.of else {}
 
-    def _heads_of_layers(self) -> dict[str, Value]:
+    def _heads_of_layers(self) -> dict[str, ConfigValue]:
         """Heads of layers that attend to all tokens, as listed by layer in transformers 5."""
         listed = self.config.get("per_layer_config")
         if not isinstance(listed, Mapping) or not listed:
@@ -322,9 +324,9 @@ class _Reader:
         sizes = {key: own.get(name) for name, key in names.items()}
         return {key: size for key, size in sizes.items() if size is not None}
 
-    def _other_heads(self) -> dict[str, Value]:
+    def _other_heads(self) -> dict[str, ConfigValue]:
         """Heads that differ by kind of layer; those of windows have the plain names."""
-        found: dict[str, Value] = {}
+        found: dict[str, ConfigValue] = {}
         if size := self.get("global_head_dim"):
             found["global_head_dim"] = size
         if heads := self.get("num_global_key_value_heads"):
@@ -338,12 +340,12 @@ class _Reader:
             found |= self._own_of_windows("swa_head_dim", "head_dim", "head_dim")
         return found
 
-    def _own_of_windows(self, name: str, of_others: str, key: str) -> dict[str, Value]:
+    def _own_of_windows(self, name: str, of_others: str, key: str) -> dict[str, ConfigValue]:
         """A size of layers with a window, if it differs from that of the others."""
         own, theirs = self.get(name), self.get(of_others)
         return {key: own, f"global_{key}": theirs} if own and theirs and own != theirs else {}
 
-    def _states(self) -> dict[str, Value]:
+    def _states(self) -> dict[str, ConfigValue]:
         """The bytes per element of a recurrent state, if it isn't in 32 bits."""
         if not (self.kinds[MAMBA] or self.kinds[LINEAR]):
             return {}
@@ -354,12 +356,12 @@ class _Reader:
         size = _STATES.get(str(dtype).removeprefix("torch."), default)
         return {"state_dtype_bytes": size} if size < 4 else {}
 
-    def _convolutions(self) -> dict[str, Value]:
+    def _convolutions(self) -> dict[str, ConfigValue]:
         """Inkling's short convolutions, which are present if its files state the kernel."""
         kernel = self.get("sconv_kernel_size") if self.config.get("use_sconv", True) else None
         return {"convolution_window": kernel} if kernel else {}
 
-    def _compressed(self, layers: int) -> dict[str, Value]:
+    def _compressed(self, layers: int) -> dict[str, ConfigValue]:
         """DeepSeek-V4: which layers cache entries of several tokens, or those for others, too.
 
         The list also has a ratio for the layer that predicts tokens.
@@ -378,7 +380,7 @@ class _Reader:
             found |= {"layers_by_4": ratios.count(4), "layers_by_128": ratios.count(128)}
         return {key: size for key, size in found.items() if size is not None}
 
-    def _own_blocks(self, heads: int, head: int) -> dict[str, Value]:
+    def _own_blocks(self, heads: int, head: int) -> dict[str, ConfigValue]:
         """Nemotron's models with a layout of its own for each layer: the heads of all, added up.
 
         Source: transformers' remote code of Llama-Nemotron, `BlockConfig.attention`.
@@ -406,7 +408,7 @@ def _entries(config: Config, name: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _remarks(config: Config, text: Config, sizes: Mapping[str, Value]) -> Iterator[str]:
+def _remarks(config: Config, text: Config, sizes: Mapping[str, ConfigValue]) -> Iterator[str]:
     """Remarks about what the section has no key for, or no exact one."""
     window = text.get("sliding_window") and text.get("use_sliding_window") is not False
     has_experts = "experts" in sizes

@@ -9,10 +9,10 @@ from typing import Any
 
 from generator.operation import conditions as must
 from generator.operation import state
-from generator.operation.conditions import NO_FOLDER, Condition
+from generator.operation.conditions import NO_FOLDER, Requirement
 from generator.records import record, replace
 
-Effect = Callable[[state.Cluster], state.Cluster]
+Result = Callable[[state.Cluster], state.Cluster]
 
 # The limits of what install.sh runs, of starting or stopping a service, of a reload or of
 # wait-fabric.sh as it is called here, and of how long proxy.sh waits for the requests that an
@@ -40,13 +40,13 @@ class Action:
     phase: tuple[int | str, ...]
     title: str
     node: str
-    needs: tuple[Condition, ...]
-    done: Effect
+    needs: tuple[Requirement, ...]
+    done: Result
     seconds: int | None = None
-    until: Effect | None = None
+    until: Result | None = None
     is_needless: Callable[[state.Cluster], bool] | None = None
     nodes: tuple[str, ...] = ()
-    engine: state.Place = ()
+    engine: state.EnginePlace = ()
 
     def unmet(self, now: state.Cluster) -> str:
         """The first condition that does not hold, in words."""
@@ -61,9 +61,9 @@ class Action:
         return self.until(now) if self.until else now
 
 
-def prepare(node: str, folder: state.Folder, has: frozenset[state.Need]) -> Action:
+def prepare(node: str, folder: state.NodeFolder, has: frozenset[state.Need]) -> Action:
     """Put a new node into service, as far as no bundle does that."""
-    fresh = state.Node(node, folder.address, folder.user, has=has)
+    fresh = state.LiveNode(node, folder.address, folder.user, has=has)
 
     def then(now: state.Cluster) -> state.Cluster:
         is_plugged = any(end.startswith(f"{node}:") for end in now.plugged)
@@ -88,7 +88,7 @@ def let_in(node: str, address: str) -> Action:
     return Action((1,), title, node, needs, then, is_needless=lambda now: not is_shut(now))
 
 
-def change_address(node: str, address: str, *more: Condition) -> Action:
+def change_address(node: str, address: str, *more: Requirement) -> Action:
     """Give a node another address on the management network, which sparkgen never configures."""
     title = f"change the management address to {address} by hand"
     is_unused = must.has_unused_address(node)
@@ -110,7 +110,7 @@ _PHASES = {"image": 3, "built image": 3, "squashfs": 3, "secret": 17, "key": 17,
 
 
 def bring(
-    node: str, needs: Sequence[state.Need], title: str, before: Iterable[Condition]
+    node: str, needs: Sequence[state.Need], title: str, before: Iterable[Requirement]
 ) -> Action:
     """Bring what programs need and no bundle contains, all of one kind; `before` must hold too."""
     kind = needs[0].kind
@@ -130,7 +130,7 @@ def bring(
     )
 
 
-def take_away(node: str, folder: state.Folder, secrets: Sequence[state.Need]) -> Action:
+def take_away(node: str, folder: state.NodeFolder, secrets: Sequence[state.Need]) -> Action:
     """Take secrets out of a node's file that nothing there reads any more."""
     title = f"take {', '.join(need.name for need in secrets)} out of /etc/sparkgen/secrets.env"
     return Action(
@@ -142,7 +142,7 @@ def take_away(node: str, folder: state.Folder, secrets: Sequence[state.Need]) ->
     )
 
 
-def copy(node: str, folder: state.Folder, option: str, among: str) -> Action:
+def copy(node: str, folder: state.NodeFolder, option: str, among: str) -> Action:
     """Copy a folder; other nodes are named if one of them would refuse the same command."""
     title = f"copy the folder (operator/deploy.sh {option}--run{among})"
     needs = (must.is_on(node), must.accepts(node, folder, bool(option)))
@@ -154,7 +154,7 @@ def set_up_switch(title: str) -> Action:
     return Action((7,), title, "", (), lambda now: _marked(now, title))
 
 
-def drain(node: str, group: str, engine: state.Engine, doors: must.Doors) -> Action:
+def drain(node: str, group: str, engine: state.LiveEngine, doors: must.Doors) -> Action:
     """Have the proxy on a node, which calls its group so, send an engine no more requests."""
     called = f" (the proxy's name for {engine.group})" if group != engine.group else ""
     proxy = node, group
@@ -176,7 +176,7 @@ def drain(node: str, group: str, engine: state.Engine, doors: must.Doors) -> Act
 _STOPPED = "{} has stopped"
 
 
-def undrain(node: str, group: str, engine: state.Engine, was: state.Engine) -> Action:
+def undrain(node: str, group: str, engine: state.LiveEngine, was: state.LiveEngine) -> Action:
     """Have the proxy send a group requests again, once another engine serves in place of `was`."""
     proxy = node, group
     stopped = must.is_prepared(_STOPPED.format(was.place))
@@ -193,7 +193,7 @@ def undrain(node: str, group: str, engine: state.Engine, was: state.Engine) -> A
 
 
 def stop(
-    node: str, engine: state.Engine, doors: must.Doors = must.NO_DOORS, *, again: bool = False
+    node: str, engine: state.LiveEngine, doors: must.Doors = must.NO_DOORS, *, again: bool = False
 ) -> Action:
     """Stop one rank of an engine, or its job in Slurm; `again` if the boot has started it.
 
@@ -238,7 +238,7 @@ def uninstall(node: str) -> Action:
     return Action((*LATER, 2), "install.sh --uninstall", node, needs, then, INSTALL_SECONDS, then)
 
 
-def shut_down(node: str, cables: Sequence[tuple[state.Cable, str]]) -> Action:
+def shut_down(node: str, cables: Sequence[tuple[state.LiveCable, str]]) -> Action:
     """Shut a node down, so that its network card finds other cables at the boot."""
     plugged = [must.is_in(cable, end) for cable, end in cables]
 
@@ -255,10 +255,10 @@ def shut_down(node: str, cables: Sequence[tuple[state.Cable, str]]) -> Action:
 
 
 def unplug(
-    cable: state.Cable,
+    cable: state.LiveCable,
     ends: Sequence[str],
     off: Collection[str],
-    folders: Mapping[str, state.Folder] | None,
+    folders: Mapping[str, state.NodeFolder] | None,
 ) -> Action:
     """Take a cable out by its old number, while nothing runs or new folders do without it.
 
@@ -278,7 +278,7 @@ def unplug(
 
 
 def plug(
-    cable: state.Cable, ends: Sequence[str], was: state.Cable | None, *, is_early: bool
+    cable: state.LiveCable, ends: Sequence[str], was: state.LiveCable | None, *, is_early: bool
 ) -> Action:
     """Put a cable into these ports; early if nothing that runs is at either end.
 
@@ -299,7 +299,7 @@ def plug(
     return Action((0 if is_early else 13,), title, "", needs, then)
 
 
-def start_node(node: str, cables: Sequence[tuple[state.Cable, str]]) -> Action:
+def start_node(node: str, cables: Sequence[tuple[state.LiveCable, str]]) -> Action:
     """Start a node again, with its cables in, which starts what is enabled in its bundle."""
 
     def then(now: state.Cluster) -> state.Cluster:
@@ -315,8 +315,8 @@ def start_node(node: str, cables: Sequence[tuple[state.Cable, str]]) -> Action:
 
 def install(
     node: str,
-    folder: state.Folder,
-    plugs: Sequence[tuple[state.Cable, str]],
+    folder: state.NodeFolder,
+    plugs: Sequence[tuple[state.LiveCable, str]],
     *,
     renames: bool,
     confirms: bool,
@@ -355,7 +355,7 @@ def install(
 
 
 def run(
-    node: str, program: state.Program, title: str, order: int, before: Condition, own: list[str]
+    node: str, program: state.Program, title: str, order: int, before: Requirement, own: list[str]
 ) -> Action:
     """Start or restart a service beside the engine, or run its script; a reload has no break.
 
@@ -376,7 +376,7 @@ def run(
     return Action((18, order), title, node, known, reloaded, RELOAD_SECONDS)
 
 
-def undo(node: str, program: state.Program, folder: state.Folder) -> Action:
+def undo(node: str, program: state.Program, folder: state.NodeFolder) -> Action:
     """Undo what a script did before its removal, or have a program see that its file is gone."""
     late = () if program.activation.before else (must.is_renewed(node, folder),)
     title = program.activation.before or program.activation.gone
@@ -388,8 +388,8 @@ def undo(node: str, program: state.Program, folder: state.Folder) -> Action:
 def check_fabric(
     group: str,
     nodes: Sequence[str],
-    peers: Mapping[str, state.Folder],
-    cables: Sequence[tuple[state.Cable, str]],
+    peers: Mapping[str, state.NodeFolder],
+    cables: Sequence[tuple[state.LiveCable, str]],
     setups: Sequence[str],
 ) -> Action:
     """Try each half of each cable from these nodes to their peers, once all else is done."""
@@ -427,10 +427,10 @@ def measure(node: str) -> Action:
 
 def start(
     node: str,
-    engine: state.Engine,
+    engine: state.LiveEngine,
     programs: Mapping[str, state.Program],
-    gone: Sequence[tuple[state.Cable, str]],
-    plugs: Sequence[tuple[state.Cable, str]],
+    gone: Sequence[tuple[state.LiveCable, str]],
+    plugs: Sequence[tuple[state.LiveCable, str]],
 ) -> Action:
     """Start one rank of an engine, workers before the head, once all its cables are in place.
 
@@ -463,7 +463,7 @@ def start(
     )
 
 
-def wait_for(engine: state.Engine, programs: Mapping[str, state.Program]) -> Action:
+def wait_for(engine: state.LiveEngine, programs: Mapping[str, state.Program]) -> Action:
     """Wait until an engine serves; one that stops first serves until then."""
     return Action(
         WAIT,
@@ -477,7 +477,7 @@ def wait_for(engine: state.Engine, programs: Mapping[str, state.Program]) -> Act
     )
 
 
-def switch(engine: state.Engine, programs: Mapping[str, state.Program]) -> Action:
+def switch(engine: state.LiveEngine, programs: Mapping[str, state.Program]) -> Action:
     """Run an engine in place of another one, with the operator's script, which waits for it."""
 
     def until(now: state.Cluster) -> state.Cluster:
@@ -501,7 +501,7 @@ def load(path: str, text: str, program: str) -> Action:
     )
 
 
-def _of(engine: state.Engine) -> str:
+def _of(engine: state.LiveEngine) -> str:
     return f" of {engine.group}" if engine.group else ""
 
 
@@ -509,7 +509,7 @@ def _with(now: state.Cluster, key: str, **changes: Any) -> state.Cluster:
     return replace(now, nodes={**now.nodes, key: replace(now.nodes[key], **changes)})
 
 
-def _changes(key: str, **changes: Any) -> Effect:
+def _changes(key: str, **changes: Any) -> Result:
     return lambda now: _with(now, key, **changes)
 
 
@@ -517,7 +517,7 @@ def _marked(now: state.Cluster, mark: str) -> state.Cluster:
     return replace(now, prepared=now.prepared | {mark})
 
 
-def _starts(programs: Mapping[str, state.Program]) -> Effect:
+def _starts(programs: Mapping[str, state.Program]) -> Result:
     """These programs run on their nodes."""
 
     def then(now: state.Cluster) -> state.Cluster:
@@ -528,11 +528,11 @@ def _starts(programs: Mapping[str, state.Program]) -> Effect:
     return then
 
 
-def _serves(engine: state.Engine) -> Effect:
+def _serves(engine: state.LiveEngine) -> Result:
     return lambda now: replace(now, serving={**now.serving, engine.place: engine})
 
 
-def _stops(names: Collection[str], units: Collection[str]) -> Effect:
+def _stops(names: Collection[str], units: Collection[str]) -> Result:
     """These programs no longer run on nodes, and no engine serves that lacks one of them.
 
     Which engines are drained is in the folder of the proxy's unit below /run, which ends with it.
@@ -552,5 +552,5 @@ def _stops(names: Collection[str], units: Collection[str]) -> Effect:
     return then
 
 
-def _then(first: Effect, second: Effect) -> Effect:
+def _then(first: Result, second: Result) -> Result:
     return lambda now: second(first(now))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Set
 
 from generator.operation.conditions import answering
 from generator.operation.needed import Change
-from generator.operation.state import Cluster, Desired, Door, Engine
+from generator.operation.state import Cluster, Desired, Door, LiveEngine
 
 
 class View:
@@ -12,7 +12,7 @@ class View:
 
     def __init__(self, change: Change) -> None:
         self.successors = dict(successors(change))
-        self._behind: dict[str, list[tuple[Desired, Door, Engine]]] = {}
+        self._behind: dict[str, list[tuple[Desired, Door, LiveEngine]]] = {}
         self._at: dict[str, set[str]] = {}
         for bundle in (change.before, change.after):
             for door in bundle.doors:
@@ -58,7 +58,7 @@ class View:
         return self._at.get(node, ()) if node else self._behind
 
 
-def stray(change: Change) -> Iterator[tuple[str, str, Engine]]:
+def stray(change: Change) -> Iterator[tuple[str, str, LiveEngine]]:
     """The names that go from an address, where an engine answers all the same, whatever is asked.
 
     Each with the address and that engine.

@@ -9,7 +9,7 @@ from generator.operation.meaning import same
 from generator.records import record
 
 # What does not hold yet, in words; empty if the condition is met.
-Condition = Callable[[state.Cluster], str]
+Requirement = Callable[[state.Cluster], str]
 _P = ParamSpec("_P")
 
 
@@ -21,14 +21,14 @@ class Doors:
     given_up: Collection[str] = ()
 
 
-NO_DOORS, NO_FOLDER = Doors(), state.Folder("", "")
+NO_DOORS, NO_FOLDER = Doors(), state.NodeFolder("", "")
 NETPLAN = "etc/netplan/40-cx7.yaml"
 
 
-def condition(check: Callable[Concatenate[state.Cluster, _P], str]) -> Callable[_P, Condition]:
+def condition(check: Callable[Concatenate[state.Cluster, _P], str]) -> Callable[_P, Requirement]:
     """A check of a cluster as a condition about what it is given besides."""
 
-    def about(*given: _P.args, **named: _P.kwargs) -> Condition:
+    def about(*given: _P.args, **named: _P.kwargs) -> Requirement:
         return lambda now: check(now, *given, **named)
 
     return about
@@ -46,7 +46,7 @@ def is_on(now: state.Cluster, name: str) -> str:
 
 
 @condition
-def accepts(now: state.Cluster, name: str, folder: state.Folder, renames: bool) -> str:
+def accepts(now: state.Cluster, name: str, folder: state.NodeFolder, renames: bool) -> str:
     """A node is reached as its folder says, and has the name in it or may take it."""
     node = now.nodes[name]
     if folder.user not in ("", node.user):
@@ -58,7 +58,7 @@ def accepts(now: state.Cluster, name: str, folder: state.Folder, renames: bool) 
 
 
 @condition
-def are_reached(now: state.Cluster, folders: Collection[state.Folder]) -> str:
+def are_reached(now: state.Cluster, folders: Collection[state.NodeFolder]) -> str:
     """These nodes are on, and reached at the address and by the login in their folders."""
     said = (is_on(f.node)(now) or accepts(f.node, f, renames=True)(now) for f in folders)
     return next(filter(None, said), "")
@@ -71,7 +71,7 @@ def is_idle(now: state.Cluster, name: str) -> str:
 
 
 @condition
-def is_renewed(now: state.Cluster, name: str, folder: state.Folder | None) -> str:
+def is_renewed(now: state.Cluster, name: str, folder: state.NodeFolder | None) -> str:
     """A node has its new folder, or none if it has left the cluster."""
     node = now.nodes.get(name)
     return f"{name} has the previous folder" if node and node.installed != folder else ""
@@ -150,7 +150,7 @@ def has_folder(now: state.Cluster, name: str, need: state.Need) -> str:
 
 
 @condition
-def is_replaceable(now: state.Cluster, name: str, folder: state.Folder) -> str:
+def is_replaceable(now: state.Cluster, name: str, folder: state.NodeFolder) -> str:
     """A node has a copy of a folder, and runs no engine with other settings or over its links."""
     node = now.nodes[name]
     if node.copied != folder:
@@ -166,13 +166,13 @@ def is_replaceable(now: state.Cluster, name: str, folder: state.Folder) -> str:
 
 
 @condition
-def is_in(now: state.Cluster, cable: state.Cable | None, end: str) -> str:
+def is_in(now: state.Cluster, cable: state.LiveCable | None, end: str) -> str:
     """A port has this cable, or none."""
     return "" if now.plugged.get(end) == cable else f"{cable} is not in {end}"
 
 
 @condition
-def is_out(now: state.Cluster, cable: state.Cable, end: str) -> str:
+def is_out(now: state.Cluster, cable: state.LiveCable, end: str) -> str:
     """A port no longer has this cable."""
     return f"{cable} is still in {end}" if now.plugged.get(end) == cable else ""
 
@@ -184,7 +184,7 @@ def is_off(now: state.Cluster, name: str) -> str:
 
 
 @condition
-def are_linked(now: state.Cluster, folders: Mapping[str, state.Folder]) -> str:
+def are_linked(now: state.Cluster, folders: Mapping[str, state.NodeFolder]) -> str:
     """These nodes are on, and their links are as their folders say."""
     for name, folder in folders.items():
         if said := is_on(name)(now):
@@ -219,7 +219,7 @@ def is_ready(now: state.Cluster, name: str, program: state.Program) -> str:
 
 
 @condition
-def has_room(now: state.Cluster, name: str, engine: state.Engine) -> str:
+def has_room(now: state.Cluster, name: str, engine: state.LiveEngine) -> str:
     """Nothing that is to stop, or takes turns with an engine, runs on its node."""
     folder = now.nodes[name].installed if name in now.nodes else None
     new = (folder or NO_FOLDER).programs
@@ -242,7 +242,7 @@ def are_running(now: state.Cluster, programs: Mapping[str, state.Program]) -> st
 
 
 @condition
-def serves(now: state.Cluster, engine: state.Engine) -> str:
+def serves(now: state.Cluster, engine: state.LiveEngine) -> str:
     """An engine answers, unless it waits for its turn."""
     is_right = engine.place in now.serving or not engine.is_active
     return "" if is_right else f"{engine.group} does not serve"
@@ -255,7 +255,7 @@ def runs(now: state.Cluster, name: str, unit: str) -> str:
 
 
 @condition
-def get_nothing(now: state.Cluster, engines: Sequence[state.Engine], doors: Doors) -> str:
+def get_nothing(now: state.Cluster, engines: Sequence[state.LiveEngine], doors: Doors) -> str:
     """These engines get no requests, or these are to be answered by them and no others."""
     asked = (engine.group for engine in engines if any(spared(now, engine, doors)))
     return next((f"{group} is not drained" for group in asked), "")
@@ -263,7 +263,10 @@ def get_nothing(now: state.Cluster, engines: Sequence[state.Engine], doors: Door
 
 @condition
 def can_change(
-    now: state.Cluster, gone: Sequence[state.Engine], new: Sequence[state.Engine], doors: Doors
+    now: state.Cluster,
+    gone: Sequence[state.LiveEngine],
+    new: Sequence[state.LiveEngine],
+    doors: Doors,
 ) -> str:
     """These engines get no requests and the new ones serve, or nobody answers to another name."""
     asked = [(b, d, b.by_group[name]) for b, d in doors.known for name in d.groups]
@@ -274,7 +277,7 @@ def can_change(
     return get_nothing(gone, doors)(now) or next(filter(None, (serves(e)(now) for e in new)), "")
 
 
-def spared(now: state.Cluster, engine: state.Engine, doors: Doors) -> Iterator[tuple[str, str]]:
+def spared(now: state.Cluster, engine: state.LiveEngine, doors: Doors) -> Iterator[tuple[str, str]]:
     """The proxies that send requests to an engine which others would answer, or nobody after.
 
     Each is the proxy's node, with the group that the proxy has at the engine's address.
@@ -294,8 +297,8 @@ def spared(now: state.Cluster, engine: state.Engine, doors: Doors) -> Iterator[t
 
 
 def answering(
-    now: state.Cluster, bundle: state.Desired, door: state.Door, known: state.Engine
-) -> state.Engine | None:
+    now: state.Cluster, bundle: state.Desired, door: state.Door, known: state.LiveEngine
+) -> state.LiveEngine | None:
     """The engine that answers through a door where a bundle has one, whatever its group is."""
     engine = now.listening.get(known.endpoint)
     if engine is None or engine.names != known.names or engine.key not in ("", known.key):
@@ -304,7 +307,7 @@ def answering(
 
 
 def _lets_through(
-    now: state.Cluster, bundle: state.Desired, door: state.Door, known: state.Engine
+    now: state.Cluster, bundle: state.Desired, door: state.Door, known: state.LiveEngine
 ) -> bool:
     """Whether a door as a bundle has it is open, and passes requests on to an engine's node."""
     node, head = now.nodes.get(door.node), now.nodes.get(known.nodes[0])
@@ -327,12 +330,12 @@ def engines_on(now: state.Cluster, name: str) -> list[state.Program]:
     return [program for program in node.running.values() if program.is_engine] if node else []
 
 
-def has_links(node: state.Node, folder: state.Folder) -> bool:
+def has_links(node: state.LiveNode, folder: state.NodeFolder) -> bool:
     """Whether a node's links are as a folder says."""
     return same(NETPLAN, node.links, folder.links)
 
 
-def is_guarded(node: state.Node, folder: state.Folder) -> bool:
+def is_guarded(node: state.LiveNode, folder: state.NodeFolder) -> bool:
     """Whether a timer takes an installation back: of links, of sshd's files, of no firewall."""
     before = node.installed or NO_FOLDER
     ends_firewall = "firewall" in before.programs and "firewall" not in folder.programs

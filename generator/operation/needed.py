@@ -11,7 +11,7 @@ from generator.operation import actions as do
 from generator.operation import conditions as must
 from generator.operation import state
 from generator.operation.actions import LATER, Action
-from generator.operation.conditions import Condition
+from generator.operation.conditions import Requirement
 from generator.operation.meaning import same
 from generator.operation.reading import ELSEWHERE
 from generator.records import record, replace
@@ -41,10 +41,10 @@ class Change:
         serving = {engine.place: engine for engine in self.before.running.values()}
         return state.Cluster(nodes, plugged, serving, elsewhere=self.before.elsewhere)
 
-    def _node(self, name: str, folder: state.Folder) -> state.Node:
+    def _node(self, name: str, folder: state.NodeFolder) -> state.LiveNode:
         new = self.after.folders.get(name, folder)
         turns = {e.unit for e in self.before.engines if not e.is_active}
-        return state.Node(
+        return state.LiveNode(
             self.hosts.get(name, name),
             folder.address,
             folder.user,
@@ -98,10 +98,10 @@ class Change:
         return before & after
 
     @cached_property
-    def moved(self) -> Mapping[state.Cable, state.Cable]:
+    def moved(self) -> Mapping[state.LiveCable, state.LiveCable]:
         """The new place of each cable that moves: by its label, an end that stays, its number."""
         old = [cable for cable in self.before.cables if frozenset(cable.ends) not in self._stays]
-        found: dict[state.Cable, state.Cable] = {}
+        found: dict[state.LiveCable, state.LiveCable] = {}
         for cable in self.after.cables:
             if frozenset(cable.ends) not in self._stays:
                 free = [one for one in old if one not in found and _likeness(one, cable)]
@@ -110,29 +110,29 @@ class Change:
         return found
 
     @cached_property
-    def unplugs(self) -> list[tuple[state.Cable, tuple[str, ...]]]:
+    def unplugs(self) -> list[tuple[state.LiveCable, tuple[str, ...]]]:
         """Each cable that is gone or moves, and the ports that it leaves."""
         return list(self._differing(self.before.cables, self.moved))
 
     @cached_property
-    def plugs(self) -> list[tuple[state.Cable, tuple[str, ...]]]:
+    def plugs(self) -> list[tuple[state.LiveCable, tuple[str, ...]]]:
         """Each cable that is new or moves, and the ports that it goes into."""
         return list(self._differing(self.after.cables, {b: a for a, b in self.moved.items()}))
 
     def _differing(
-        self, cables: Iterable[state.Cable], others: Mapping[state.Cable, state.Cable]
-    ) -> Iterator[tuple[state.Cable, tuple[str, ...]]]:
+        self, cables: Iterable[state.LiveCable], others: Mapping[state.LiveCable, state.LiveCable]
+    ) -> Iterator[tuple[state.LiveCable, tuple[str, ...]]]:
         for cable in cables:
             if frozenset(cable.ends) not in self._stays:
                 kept = others[cable].ends if cable in others else ()
                 yield cable, tuple(end for end in cable.ends if end not in kept)
 
-    def is_late(self, cable: state.Cable) -> bool:
+    def is_late(self, cable: state.LiveCable) -> bool:
         """Whether a cable can be unplugged in the end: it goes, and its ports stay free."""
         taken = {end for new in self.after.cables for end in new.ends}
         return cable not in self.moved and taken.isdisjoint(cable.ends)
 
-    def is_early(self, cable: state.Cable) -> bool:
+    def is_early(self, cable: state.LiveCable) -> bool:
         """Whether a cable can be plugged before anything stops: at new nodes, in free ports."""
         is_new = self.before.folders.keys().isdisjoint(cable.nodes)
         is_free = self.now.plugged.keys().isdisjoint(cable.ends)
@@ -144,12 +144,12 @@ class Change:
         late = {name for cable, _ in self.plugs if not self.is_early(cable) for name in cable.nodes}
         return [name for name in self.start_order if name in late]
 
-    def plugged_at(self, name: str) -> list[tuple[state.Cable, str]]:
+    def plugged_at(self, name: str) -> list[tuple[state.LiveCable, str]]:
         """The cables of a node that are new or move, with each port that they go into."""
         own = ((cable, ends) for cable, ends in self.plugs if name in cable.nodes)
         return [(cable, end) for cable, ends in own for end in ends]
 
-    def stops(self, engine: state.Engine) -> bool:
+    def stops(self, engine: state.LiveEngine) -> bool:
         """Whether an engine that runs has to stop, other than to let another one take its turn."""
         new = self.after.by_group.get(engine.group)
         if new is None or new.nodes != engine.nodes or {*engine.nodes} & self.disturbed:
@@ -168,7 +168,7 @@ class Change:
         return {name for cable, _ in both if not self.is_late(cable) for name in cable.nodes}
 
     @cached_property
-    def switched(self) -> Mapping[str, state.Engine]:
+    def switched(self) -> Mapping[str, state.LiveEngine]:
         """The engines that get their turn, by the group that had it."""
         before, after = self.before.running, self.after.running
         return {
@@ -180,7 +180,7 @@ class Change:
         }
 
     @cached_property
-    def continued(self) -> Mapping[str, state.Engine]:
+    def continued(self) -> Mapping[str, state.LiveEngine]:
         """What becomes of each engine that runs, by its group, unless it goes."""
         found = dict(self.switched)
         old, new = self.before.running.values(), self.after.running.values()
@@ -191,7 +191,7 @@ class Change:
         return found
 
     @cached_property
-    def stopping(self) -> list[state.Engine]:
+    def stopping(self) -> list[state.LiveEngine]:
         """The engines that stop, those that stop for good first."""
         after = self.after.running
         stays = {*after, *self.switched}
@@ -199,14 +199,14 @@ class Change:
         return sorted(found, key=lambda engine: engine.group in self.continued)
 
     @cached_property
-    def starting(self) -> list[state.Engine]:
+    def starting(self) -> list[state.LiveEngine]:
         """The engines that start."""
         goes_on = self.before.running.keys() - {engine.group for engine in self.stopping}
         others = {*goes_on, *(engine.group for engine in self.switched.values())}
         return [e for group, e in self.after.running.items() if group not in others]
 
     @property
-    def active(self) -> list[state.Engine]:
+    def active(self) -> list[state.LiveEngine]:
         """The engines that start, or get their turn."""
         return [*self.starting, *self.switched.values()]
 
@@ -281,7 +281,7 @@ def _brought(change: Change) -> Iterator[Action]:
             yield do.take_away(name, folder, left)
 
 
-def _left_alone(change: Change, name: str, need: state.Need) -> Iterator[Condition]:
+def _left_alone(change: Change, name: str, need: state.Need) -> Iterator[Requirement]:
     """That what is copied from another node is still there, and nothing writes into it any more.
 
     A node whose address is taken before has no keys to give. For keys of MPI, all are reached.
@@ -387,7 +387,7 @@ def _draining(change: Change, *bundles: state.Desired) -> must.Doors:
 
 
 def _drained(
-    engine: state.Engine, doors: Iterable[tuple[state.Desired, state.Door]]
+    engine: state.LiveEngine, doors: Iterable[tuple[state.Desired, state.Door]]
 ) -> Mapping[tuple[str, str], None]:
     """The proxies' nodes, each with the group that its proxy has at an engine's address."""
     return {
@@ -405,7 +405,7 @@ def _installations(change: Change) -> Iterator[Action]:
             yield do.uninstall(name)
     for name in change.start_order:
         folder = change.after.folders[name]
-        node = change.now.nodes.get(name) or state.Node(name, folder.address, folder.user)
+        node = change.now.nodes.get(name) or state.LiveNode(name, folder.address, folder.user)
         if name in change.touched:
             renames = node.name != name
             confirms, plugs = must.is_guarded(node, folder), change.plugged_at(name)
@@ -440,7 +440,7 @@ def _services(change: Change) -> Iterator[Action]:
                 yield do.undo(name, program, change.after.folders[name])
 
 
-def _rerouted(change: Change) -> Condition:
+def _rerouted(change: Change) -> Requirement:
     """That engines to which no route leads then get no requests, and those with a new one serve."""
     before, after = ({e.endpoint for e in d.engines} for d in (change.before, change.after))
     gone = [engine for engine in change.stopping if engine.endpoint not in after]
@@ -452,7 +452,7 @@ def _checks(change: Change) -> Iterator[Action]:
     """The links that changed, by the engines that use them, and the cables that were plugged."""
     plugged = {name for cable, _ in change.plugs for name in cable.nodes}
     linked = {name: f for name, f in change.after.folders.items() if f.links}
-    old, new = change.now.nodes, state.Node("", "", "")
+    old, new = change.now.nodes, state.LiveNode("", "", "")
     due = (n for n, f in linked.items() if n in plugged or not must.has_links(old.get(n, new), f))
     left = dict.fromkeys(due)
     for engine in sorted(change.after.engines, key=lambda engine: not engine.is_active):
@@ -469,7 +469,7 @@ def _checks(change: Change) -> Iterator[Action]:
 
 
 def _check(
-    change: Change, group: str, nodes: Iterable[str], peers: Mapping[str, state.Folder]
+    change: Change, group: str, nodes: Iterable[str], peers: Mapping[str, state.NodeFolder]
 ) -> Action:
     plugged = [each for name in peers for each in change.plugged_at(name)]
     return do.check_fabric(group, [*nodes], peers, plugged, change.setups)
@@ -482,7 +482,7 @@ def _elsewhere(change: Change) -> Iterator[Action]:
             yield do.load(path, after.get(path, ""), ELSEWHERE[path])
 
 
-def _likeness(old: state.Cable, new: state.Cable) -> int:
+def _likeness(old: state.LiveCable, new: state.LiveCable) -> int:
     """How likely both are the same cable: by label, an end that stays, or number and nodes."""
     if old.label or new.label:
         return 2 * (old.label == new.label)
@@ -490,7 +490,7 @@ def _likeness(old: state.Cable, new: state.Cable) -> int:
     return 2 if {*old.ends} & {*new.ends} else is_alike
 
 
-def _kinship(old: state.Engine, new: state.Engine) -> int:
+def _kinship(old: state.LiveEngine, new: state.LiveEngine) -> int:
     """How likely one becomes the other: by group and node, or else by names, nodes, or group."""
     has_group, has_names = old.group == new.group, not {*old.names}.isdisjoint(new.names)
     stays = has_group and not {*old.nodes}.isdisjoint(new.nodes)

@@ -9,7 +9,7 @@ from generator.operation.answers import View
 from generator.operation.conditions import has_links
 from generator.operation.meaning import same
 from generator.operation.needed import Change, needed
-from generator.operation.state import Cluster, Desired, Engine, Place
+from generator.operation.state import Cluster, Desired, EnginePlace, LiveEngine
 from generator.records import record
 
 # What an action costs clients: nothing, a minute, a turn, a wait, more, a vain wait, or an engine.
@@ -248,7 +248,7 @@ class _Course:
                 self.left.remove(action)
         return len(self.moments) > done
 
-    def _chosen(self, stopping: set[Place], *, is_urgent: bool) -> dict[Place, bool]:
+    def _chosen(self, stopping: set[EnginePlace], *, is_urgent: bool) -> dict[EnginePlace, bool]:
         """What stops now, each with whether no other engine answers to one of its names.
 
         Nothing stops whose names are about to be answered by what was started.
@@ -261,7 +261,7 @@ class _Course:
         soon = {n for e in active if e.place in begun for n in e.names}
         later = {n for start in starts if not start.first for n in start.names}
         back = {name for start in starts for name in start.names & start.gone}
-        chosen: dict[Place, bool] = {}
+        chosen: dict[EnginePlace, bool] = {}
         counts = {name: len(groups) for name, groups in self._groups.items()}
         for start in sorted(starts, key=lambda start: start.order(back)):
             ends = {name for name in start.gone if len(self._groups[name]) < 2}
@@ -289,16 +289,16 @@ class _Course:
             return None
         return next((n for n, o in self.now.nodes.items() if o.address == folder.address), None)
 
-    def _names(self, engine: Engine) -> list[str]:
+    def _names(self, engine: LiveEngine) -> list[str]:
         """The names that an engine answers to now."""
         known = self._kept.keys() & engine.names
         return [name for name in known if engine.group in self._groups[name]]
 
-    def _start(self, engine: Engine, stops: Sequence[Engine]) -> "_Start":
+    def _start(self, engine: LiveEngine, stops: Sequence[LiveEngine]) -> "_Start":
         """What stops is on its nodes, or where cables or links change with those of its nodes."""
         after = self._change.continued
-        found, first = [engine], list[Engine]()
-        behind: dict[Place, Engine] = {}
+        found, first = [engine], list[LiveEngine]()
+        behind: dict[EnginePlace, LiveEngine] = {}
         holders = {*filter(None, map(self._holder, engine.nodes))}
         for each in found:
             nodes = {*each.nodes, *filter(None, map(self._holder, each.nodes))}
@@ -337,8 +337,8 @@ class _Start:
     names: Set[str]
     gone: Set[str]
     again: Set[str]
-    first: Sequence[Engine]
-    behind: Mapping[Place, Engine]
+    first: Sequence[LiveEngine]
+    behind: Mapping[EnginePlace, LiveEngine]
     is_held: bool
     turn: int
     is_slow: bool

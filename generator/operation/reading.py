@@ -15,9 +15,9 @@ from generator.records import replace
 from generator.services import SERVICES
 from generator.site import places
 
-Facts = Mapping[str, Sequence[str]]
+TextFacts = Mapping[str, Sequence[str]]
 # The files of a node by their paths there.
-Files = Mapping[str, File]
+NodeFiles = Mapping[str, File]
 
 _FACTS, _NETPLAN = "etc/sparkgen/node.env", "etc/netplan/40-cx7.yaml"
 _NODES, _SSH_KEYS = "etc/sparkgen/nodes.env", "opt/sparkgen/ssh-keys.sh"
@@ -43,7 +43,7 @@ _NAMES = ("--served-model-name", "--served_model_name", "--alias")
 
 
 def desired(
-    tree: Tree, nodes: Sequence[str], cables: Iterable[state.Cable], renamed: Mapping[str, str]
+    tree: Tree, nodes: Sequence[str], cables: Iterable[state.LiveCable], renamed: Mapping[str, str]
 ) -> state.Desired:
     """What a bundle makes of cables and nodes, in the order of ranks, some `renamed` since then."""
     files: dict[str, dict[str, File]] = {name: {} for name in nodes}
@@ -103,18 +103,18 @@ def completed(old: state.Desired, known: state.Desired, *, is_same: bool) -> sta
     return replace(old, folders=folders, engines=tuple(engines), doors=doors)
 
 
-def _text_facts(files: Files, path: str) -> Facts:
+def _text_facts(files: NodeFiles, path: str) -> TextFacts:
     file = files.get(path)
     return facts(file.text) if file else {}
 
 
-def _groups(files: Files, known: Facts) -> tuple[str, ...]:
+def _groups(files: NodeFiles, known: TextFacts) -> tuple[str, ...]:
     """The groups whose engines are on a node; one without a name if it is the only engine."""
     listed = tuple(known.get("GROUP", ()))
     return listed or (("",) if "etc/sparkgen/engine.env" in files else ())
 
 
-def programs(files: Files) -> dict[str, state.Program]:
+def programs(files: NodeFiles) -> dict[str, state.Program]:
     """What runs on a node, or is run after an installation, by unit."""
     known = _text_facts(files, _FACTS)
     groups = _groups(files, known)
@@ -130,10 +130,10 @@ def programs(files: Files) -> dict[str, state.Program]:
     return {program.unit: program for program in found}
 
 
-def _folder(node: str, files: Files, known: Facts) -> state.Folder:
+def _folder(node: str, files: NodeFiles, known: TextFacts) -> state.NodeFolder:
     own = programs(files)
     links, sums = files.get(_NETPLAN), files.get("SHA256SUMS")
-    return state.Folder(
+    return state.NodeFolder(
         node,
         sums.text if sums else "",
         _first(known, "MANAGEMENT"),
@@ -146,7 +146,9 @@ def _folder(node: str, files: Files, known: Facts) -> state.Folder:
     )
 
 
-def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str]) -> state.Program:
+def _engine_program(
+    files: NodeFiles, known: TextFacts, group: str, groups: Sequence[str]
+) -> state.Program:
     """A rank of an engine: its own files, its job, and those of the node that these mention."""
     mine = _facts_of(files, known, group)
     job = "/serve.sbatch" if "JOB" in mine else " "
@@ -177,7 +179,7 @@ def _engine_program(files: Files, known: Facts, group: str, groups: Sequence[str
     return state.Program(places.unit(group), reads, frozenset(needs), is_engine=True, boots=boots)
 
 
-def _facts_of(files: Files, known: Facts, group: str) -> Facts:
+def _facts_of(files: NodeFiles, known: TextFacts, group: str) -> TextFacts:
     """The facts about an engine, which are those of the node if it is the only one."""
     return _text_facts(files, places.place(_FACTS, group)) if group else known
 
@@ -192,7 +194,7 @@ def _is_read(file: File) -> bool:
     return file.activation.effect is Scope.RESTART
 
 
-def _needs(known: Facts, members: str) -> Iterator[state.Need]:
+def _needs(known: TextFacts, members: str) -> Iterator[state.Need]:
     """What an engine needs on its node, by its facts."""
     is_built = "IMAGE_IS_BUILT" in known
     for image in known.get("IMAGE", ()):
@@ -227,17 +229,17 @@ _SECRETS = {
 _REGISTER = "create a key for each client: sudo ~/sparkgen-bundle/opt/sparkgen/proxy.sh add NAME"
 
 
-def _asked(files: Files) -> Iterator[state.Need]:
+def _asked(files: NodeFiles) -> Iterator[state.Need]:
     """What jobs need, which people start."""
     for path, file in files.items():
         if path.startswith("opt/sparkgen/jobs/") and path.endswith("/command.sh"):
             for name, words in _OF_JOB.findall(file.text):
-                kind: state.Kind = "image" if name == "image" else "job's file"
+                kind: state.NeedKind = "image" if name == "image" else "job's file"
                 named = (word for word in shlex.split(words) if word[:13] != "/opt/sparkgen")
                 yield from (state.Need(kind, word) for word in named)
 
 
-def _read_facts(unit: str, files: Files, known: Facts) -> dict[str, str]:
+def _read_facts(unit: str, files: NodeFiles, known: TextFacts) -> dict[str, str]:
     """The facts that the scripts of a unit read as it starts, each as a text of its own."""
     file = files.get(f"{_UNITS}{unit}.service")
     scripts = {path for path in _SCRIPT.findall(file.text if file else "") if path in files}
@@ -246,7 +248,7 @@ def _read_facts(unit: str, files: Files, known: Facts) -> dict[str, str]:
     return {f"{_FACTS}:{n}": "\n".join(f"{n}={value}" for value in known[n]) for n in names}
 
 
-def _service(unit: str, own: Files, files: Files, known: Facts) -> state.Program:
+def _service(unit: str, own: NodeFiles, files: NodeFiles, known: TextFacts) -> state.Program:
     """A service beside the engine, with what it reads and needs; `own` are its own files."""
     reads = {path: file.text for path, file in own.items()} | _read_facts(unit, files, known)
     again = {path for path, file in own.items() if " reload " in file.activation.step}
@@ -275,8 +277,8 @@ def _service(unit: str, own: Files, files: Files, known: Facts) -> state.Program
 
 
 def _engines(
-    files: Mapping[str, Files], known: Mapping[str, Facts], renamed: Mapping[str, str]
-) -> Iterator[state.Engine]:
+    files: Mapping[str, NodeFiles], known: Mapping[str, TextFacts], renamed: Mapping[str, str]
+) -> Iterator[state.LiveEngine]:
     members: dict[str, list[str]] = {}
     for node, own in files.items():
         for group in _groups(own, known[node]):
@@ -296,7 +298,7 @@ def _engines(
         served = _first(container, "SERVED_NAME") or model.rpartition("/")[2].lower()
         job = _first(mine, "JOB"), places.place("/opt/sparkgen/serve.sbatch", group)
         traits = ENGINE_TRAITS.get(_first(mine, "ENGINE").partition(" ")[0])
-        yield state.Engine(
+        yield state.LiveEngine(
             group,
             places.unit(group),
             ranks,
@@ -313,7 +315,7 @@ def _engines(
         )
 
 
-def _command(files: Files, group: str) -> tuple[tuple[str, ...], str]:
+def _command(files: NodeFiles, group: str) -> tuple[tuple[str, ...], str]:
     """The names that an engine answers to, and the address that it listens on."""
     paths = (places.place(f"opt/sparkgen/{name}", group) for name in _COMMANDS)
     words = list(_words(next((files[path].text for path in paths if path in files), "")))
@@ -341,7 +343,9 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _doors(
-    files: Mapping[str, Files], known: Mapping[str, Facts], engines: Sequence[state.Engine]
+    files: Mapping[str, NodeFiles],
+    known: Mapping[str, TextFacts],
+    engines: Sequence[state.LiveEngine],
 ) -> Iterator[state.Door]:
     """The gateway if there is one; or else the proxy before the only engine, or each engine."""
     fronted = False
@@ -365,7 +369,7 @@ def _doors(
             yield state.Door(engine.url, engine.nodes[0], (), (engine.group,), names, engine.key)
 
 
-def _proxy(known: Facts) -> str:
+def _proxy(known: TextFacts) -> str:
     if url := _first(known, "PROXY"):
         return url
     ports = dict(words.split() for words in known.get("PORT", ()))
@@ -373,12 +377,12 @@ def _proxy(known: Facts) -> str:
     return f"http://{address}:{ports['proxy']}" if "proxy" in ports and address else ""
 
 
-def _found(pattern: re.Pattern[str], files: Files, path: str, before: str = "") -> str:
+def _found(pattern: re.Pattern[str], files: NodeFiles, path: str, before: str = "") -> str:
     found = pattern.search(files[path].text) if path in files else None
     return before + found[1] if found else ""
 
 
-def _first(known: Facts, name: str) -> str:
+def _first(known: TextFacts, name: str) -> str:
     return next(iter(known.get(name, ())), "")
 
 

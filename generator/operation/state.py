@@ -17,7 +17,7 @@ Ends = tuple[str, str]
 
 # What is fetched, built, installed, written or copied.
 _Fetched = Literal["image", "squashfs", "model", "folder", "vocabulary", "file", "job's file"]
-Kind = _Fetched | Literal["built image", "environment", "secret", "key", "kept"]
+NeedKind = _Fetched | Literal["built image", "environment", "secret", "key", "kept"]
 
 
 @record
@@ -31,7 +31,7 @@ class Need:
     what a service stores.
     """
 
-    kind: Kind
+    kind: NeedKind
     name: str
     place: str = ""
     source: str = ""
@@ -79,7 +79,7 @@ class Program:
 
 
 @record
-class Folder:
+class NodeFolder:
     """A node's folder of a bundle, as far as installing it has effects.
 
     `address` is the one that people reach the node at, empty if it has no management network, and
@@ -105,7 +105,7 @@ class Folder:
 
 
 @record
-class Node:
+class LiveNode:
     """A node as it is: `name` is that of its host, `installed` the folder that it was given last.
 
     `links` is what netplan has applied, `has` what was brought, and `running` the programs as they
@@ -117,8 +117,8 @@ class Node:
     address: str
     user: str
     is_on: bool = True
-    copied: Folder | None = None
-    installed: Folder | None = None
+    copied: NodeFolder | None = None
+    installed: NodeFolder | None = None
     is_confirmed: bool = True
     is_checked: bool = True
     is_measured: bool = True
@@ -128,11 +128,11 @@ class Node:
 
 
 # An engine's group and nodes.
-Place = tuple[str, ...]
+EnginePlace = tuple[str, ...]
 
 
 @record
-class Engine:
+class LiveEngine:
     """An engine on its nodes, by rank; `names` are those that clients may request.
 
     `group` is empty if it is the only one. `model` is a repository or a folder if that is known,
@@ -158,7 +158,7 @@ class Engine:
     ignores_names: str = ""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> EnginePlace:
         """What tells it from an engine of the same group on other nodes."""
         return self.group, *self.nodes
 
@@ -196,7 +196,7 @@ class Door:
 
 
 @record
-class Cable:
+class LiveCable:
     """A cable: its number and label, and its ends."""
 
     number: int
@@ -219,26 +219,26 @@ class Desired:
     `elsewhere` are the files that programs elsewhere read, by their paths in the bundle.
     """
 
-    folders: Mapping[str, Folder]
-    cables: tuple[Cable, ...]
-    engines: tuple[Engine, ...]
+    folders: Mapping[str, NodeFolder]
+    cables: tuple[LiveCable, ...]
+    engines: tuple[LiveEngine, ...]
     doors: tuple[Door, ...]
     elsewhere: Mapping[str, str] = {}
 
     @cached_property
-    def by_group(self) -> Mapping[str, Engine]:
+    def by_group(self) -> Mapping[str, LiveEngine]:
         """The engines by their groups."""
         return {engine.group: engine for engine in self.engines}
 
     @cached_property
-    def running(self) -> Mapping[str, Engine]:
+    def running(self) -> Mapping[str, LiveEngine]:
         """Those that do not wait for their turn."""
         return {engine.group: engine for engine in self.engines if engine.is_active}
 
     @cached_property
-    def asked(self) -> Mapping[str | tuple[str, str], list[Engine]]:
+    def asked(self) -> Mapping[str | tuple[str, str], list[LiveEngine]]:
         """Those by each name that is requested, and by where requests reach them."""
-        found: dict[str | tuple[str, str], list[Engine]] = {}
+        found: dict[str | tuple[str, str], list[LiveEngine]] = {}
         for engine in self.running.values():
             keys: tuple[str | tuple[str, str], ...] = (*engine.names, engine.endpoint)
             for key in keys:
@@ -255,15 +255,15 @@ class Cluster:
     files that were loaded elsewhere.
     """
 
-    nodes: Mapping[str, Node]
-    plugged: Mapping[str, Cable]
-    serving: Mapping[Place, Engine]
+    nodes: Mapping[str, LiveNode]
+    plugged: Mapping[str, LiveCable]
+    serving: Mapping[EnginePlace, LiveEngine]
     prepared: frozenset[str] = frozenset()
     drained: frozenset[tuple[str, str]] = frozenset()
     elsewhere: Mapping[str, str] = {}
 
     @cached_property
-    def listening(self) -> Mapping[tuple[str, str], Engine]:
+    def listening(self) -> Mapping[tuple[str, str], LiveEngine]:
         """The engines that answer, by where requests reach them."""
         return {engine.endpoint: engine for engine in self.serving.values()}
 

@@ -12,7 +12,7 @@ from generator.diagnostics import visible
 from generator.operation.meaning import same
 from generator.records import record
 
-Kind = Literal["added", "removed", "changed"]
+ChangeKind = Literal["added", "removed", "changed"]
 
 _NO_NEWLINE = "\n\\ No newline at end of file"
 
@@ -26,7 +26,7 @@ class FileChange:
     after: File | None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ChangeKind:
         """Whether the file was added, removed or changed."""
         if self.before and self.after:
             return "changed"

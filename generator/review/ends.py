@@ -12,7 +12,7 @@ from generator.review.history import Snapshot
 from generator.site import Site
 
 
-class End(Protocol):
+class Side(Protocol):
     """Bundles by the names of their sites."""
 
     @property
@@ -27,7 +27,7 @@ class End(Protocol):
 
 
 @record
-class Folder:
+class FolderSide:
     """The bundles below a folder, as they are now."""
 
     out: Path
@@ -47,7 +47,7 @@ class Folder:
 
 
 @record
-class Commit:
+class CommitSide:
     """The bundles below a folder, as they were at a commit."""
 
     ref: str
@@ -68,7 +68,7 @@ class Commit:
         return f"{self.ref} ({commit})" if not commit.startswith(self.ref) else commit
 
 
-def abandoned(end: End, sites: Mapping[str, Path]) -> dict[str, Committed]:
+def abandoned(end: Side, sites: Mapping[str, Path]) -> dict[str, Committed]:
     """The bundles whose site file is gone, or now has another site.
 
     `sites` has the sites in question, by name, with their files.
@@ -97,7 +97,7 @@ def reason(bundle: Committed, sites: Mapping[str, Path]) -> str:
     return f"for there is no {' or '.join(str(f / bundle.site_file) for f in sorted(folders))}"
 
 
-def origin(site: Site, file: Path, end: End, spare: Mapping[str, Committed]) -> str | None:
+def origin(site: Site, file: Path, end: Side, spare: Mapping[str, Committed]) -> str | None:
     """The site's previous bundle: by its name, by its file's, or with the same nodes."""
     if site.name in end.names:
         return site.name

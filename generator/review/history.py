@@ -7,7 +7,7 @@ from pathlib import Path
 from generator.bundle.committed import Content
 from generator.bundle.plan import MANIFEST
 from generator.records import record
-from generator.sitefile.beside import Beside, Limits, Source, SourceFile, nothing_beside
+from generator.sitefile.beside import Limits, ReadBeside, Source, SourceFile, nothing_beside
 
 _SYMBOLIC_LINK = "120000"
 _EXECUTABLE = "100755"
@@ -71,7 +71,7 @@ def at_commit(file: Path, ref: str) -> tuple[str, bytes | None]:
     return commit[:12], _git(folder, "cat-file", "blob", entry[2].decode())
 
 
-def beside_at_commit(file: Path, ref: str) -> Beside:
+def beside_at_commit(file: Path, ref: str) -> ReadBeside:
     """A reader of the files beside a site file at a commit."""
     return lambda path: _source_at_commit(file.parent, path, ref)
 

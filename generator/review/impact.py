@@ -15,7 +15,7 @@ from generator.operation.needed import Change
 from generator.operation.outcome import NOTHING_DONE, Outage, Outcome, outcome
 from generator.operation.plan import plan
 from generator.operation.reading import completed, desired, facts, had
-from generator.operation.state import Cable, Desired
+from generator.operation.state import Desired, LiveCable
 from generator.records import record, replace
 from generator.review.changes import FileChange, changes
 from generator.review.nodes import NodeReview, node_reviews
@@ -227,18 +227,18 @@ def _review(name: str, before: Before, change: Change, tree: Tree, after: Tree) 
     )
 
 
-def _cables_of(before: Before) -> tuple[Cable, ...]:
+def _cables_of(before: Before) -> tuple[LiveCable, ...]:
     """The cables of a bundle, with their labels if its site is known."""
     if before.site:
         return _site_cables(before.site)
-    return tuple(Cable(number, "", ends) for number, ends in enumerate(before.bundle.cables, 1))
+    return tuple(LiveCable(number, "", ends) for number, ends in enumerate(before.bundle.cables, 1))
 
 
-def _site_cables(site: Site) -> tuple[Cable, ...]:
-    return tuple(Cable(c.number, c.label or "", (str(c.a), str(c.b))) for c in site.cables)
+def _site_cables(site: Site) -> tuple[LiveCable, ...]:
+    return tuple(LiveCable(c.number, c.label or "", (str(c.a), str(c.b))) for c in site.cables)
 
 
-def _renamed_cables(cables: Sequence[Cable], names: Mapping[str, str]) -> tuple[Cable, ...]:
+def _renamed_cables(cables: Sequence[LiveCable], names: Mapping[str, str]) -> tuple[LiveCable, ...]:
     """The cables with the new names of renamed nodes."""
     ends = ((_renamed(c.ends[0], ":", names), _renamed(c.ends[1], ":", names)) for c in cables)
     return tuple(replace(cable, ends=own) for cable, own in zip(cables, ends, strict=True))

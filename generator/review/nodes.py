@@ -7,11 +7,11 @@ from generator.activation import Scope
 from generator.operation.conditions import NETPLAN, NO_FOLDER
 from generator.operation.meaning import same
 from generator.operation.needed import Change
-from generator.operation.state import Folder
+from generator.operation.state import NodeFolder
 from generator.records import record
 from generator.review.changes import FileChange
 
-State = Literal["new", "changed", "unchanged", "renamed", "removed"]
+NodeState = Literal["new", "changed", "unchanged", "renamed", "removed"]
 
 _TITLES = {Scope.NOTHING: "nothing", Scope.RELOAD: "systemctl daemon-reload only"}
 _ENGINE = {(True, True): "restart", (False, True): "start", (True, False): "stop"}
@@ -27,7 +27,7 @@ class NodeReview:
 
     name: str
     was: str
-    state: State
+    state: NodeState
     effect: Scope
     files: tuple[FileChange, ...]
     stops: bool
@@ -69,7 +69,7 @@ def node_reviews(
         yield NodeReview(name, was, state, effect, tuple(files), stops, starts, done)
 
 
-def _state(change: Change, name: str, files: Sequence[FileChange]) -> State:
+def _state(change: Change, name: str, files: Sequence[FileChange]) -> NodeState:
     if name not in change.before.folders:
         return "new"
     if name not in change.after.folders:
@@ -79,7 +79,7 @@ def _state(change: Change, name: str, files: Sequence[FileChange]) -> State:
     return "changed" if files else "unchanged"
 
 
-def _links(change: Change, name: str, old: Folder, new: Folder) -> Iterator[str]:
+def _links(change: Change, name: str, old: NodeFolder, new: NodeFolder) -> Iterator[str]:
     """Why the links of a node drop."""
     if not same(NETPLAN, old.links, new.links):
         yield "netplan apply (links drop)"
@@ -95,7 +95,7 @@ def _is_as_before(change: Change, name: str) -> bool:
     return bool(own) and not alone and all(after[e.unit].is_like(before.get(e.unit)) for e in own)
 
 
-def _services(old: Folder, new: Folder) -> Iterator[str]:
+def _services(old: NodeFolder, new: NodeFolder) -> Iterator[str]:
     """What is done about the services beside the engine, in the words of the steps."""
     for unit, program in {**old.programs, **new.programs}.items():
         if unit not in new.programs and not program.is_engine:

@@ -17,7 +17,7 @@ _FILES = re.compile(r"<!--(.*?)-->", re.DOTALL)
 
 
 @record
-class Entry:
+class UpgradeEntry:
     """An entry of the changes of a version, and the files that differ because of it."""
 
     version: str
@@ -32,7 +32,7 @@ class Upgrade:
     before: str
     after: str
     files: tuple[str, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[UpgradeEntry, ...]
 
     def __str__(self) -> str:
         count = len(self.files)
@@ -55,7 +55,7 @@ def upgrade(bundle: Committed, rebuilt: Tree | None, found: Sequence[FileChange]
     return Upgrade(was, __version__, files, tuple(_entries(was, own))) if files else None
 
 
-def _entries(since: str, found: Sequence[FileChange]) -> Iterator[Entry]:
+def _entries(since: str, found: Sequence[FileChange]) -> Iterator[UpgradeEntry]:
     """The entries of later versions that change files of a bundle.
 
     Each names them in a comment: by the end of their paths, and by a word of the lines that differ
@@ -70,7 +70,7 @@ def _entries(since: str, found: Sequence[FileChange]) -> Iterator[Entry]:
             patterns = " ".join(_FILES.findall(entry)).split()
             own = tuple(each.path for each in found if any(_is_of(each, p) for p in patterns))
             if own:
-                yield Entry(title, " ".join(_FILES.sub("", entry).split()), own)
+                yield UpgradeEntry(title, " ".join(_FILES.sub("", entry).split()), own)
 
 
 def _is_of(change: FileChange, pattern: str) -> bool:

@@ -15,7 +15,7 @@ from generator.rules.registry import RULES, Fault, Rule
 from generator.rules.waivers import waived
 from generator.services import SERVICES
 from generator.site.complete import CompleteDeclaration, complete
-from generator.sitefile.beside import Beside
+from generator.sitefile.beside import ReadBeside
 from generator.sitefile.declaration import Declaration, DeclaredGroup
 from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document
@@ -25,7 +25,7 @@ _Parts = Sequence[tuple[DeclaredGroup, Facts]]
 
 
 def check(
-    declaration: Declaration, document: Document, beside: Beside, policy: Policy | None = None
+    declaration: Declaration, document: Document, beside: ReadBeside, policy: Policy | None = None
 ) -> tuple[list[Finding], CompleteDeclaration | None]:
     """All findings of the rules, and the declaration if every required section is valid."""
     path = declaration.calibration

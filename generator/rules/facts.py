@@ -18,7 +18,7 @@ from generator.rules.repeated import once
 from generator.services import GATEWAY, host
 from generator.site.complete import CompletePart, complete_part
 from generator.sitefile import redaction
-from generator.sitefile.beside import Beside, Source
+from generator.sitefile.beside import ReadBeside, Source
 from generator.sitefile.declaration import Declaration, DeclaredGroup, DeclaredNode
 from generator.sitefile.sections import GROUPS
 from generator.sitefile.source import Document
@@ -34,7 +34,7 @@ class Facts:
         self,
         declaration: Declaration,
         document: Document,
-        beside: Beside,
+        beside: ReadBeside,
         calibration: Calibration | None,
     ) -> None:
         self.declaration = declaration

@@ -11,7 +11,7 @@ from generator.fabric.subsets import group_kind, of_nodes
 from generator.fabric.topologies import RING, TOPOLOGIES
 from generator.rules.nodes import Nodes, called_alike, named, named_twice, unknown
 from generator.rules.registry import Fault, Faults, rule, to_remove
-from generator.sitefile.beside import Beside, Source
+from generator.sitefile.beside import ReadBeside, Source
 from generator.sitefile.declaration import DeclaredJob, Topology
 
 Jobs = Sequence[DeclaredJob]
@@ -129,7 +129,7 @@ def override_of_a_job(jobs: Jobs) -> Faults:
 
 
 @rule("SG286")
-def file_of_a_job(jobs: Jobs, beside: Beside) -> Faults:
+def file_of_a_job(jobs: Jobs, beside: ReadBeside) -> Faults:
     """The files of a job that lie next to the site file can be read."""
     for job in jobs:
         for file in job.files:

@@ -30,7 +30,7 @@ _SPECIAL = {
 
 
 @record
-class Use:
+class SubnetUse:
     """A subnet, the cable and half that it belongs to, and its place in the site file.
 
     On a switch, the halves of all cables of a port share it, so `cable` is the first of them.
@@ -42,9 +42,9 @@ class Use:
     place: KeyPath
 
 
-def _uses(fabric: Fabric, cabling: Cabling) -> list[Use]:
+def _uses(fabric: Fabric, cabling: Cabling) -> list[SubnetUse]:
     """Each half in the fabric once, by cable; the place is the pool unless a cable states it."""
-    uses: dict[tuple[int, int], Use] = {}
+    uses: dict[tuple[int, int], SubnetUse] = {}
     for cable, pair, declared in zip(fabric.cables, fabric.pool_pairs, cabling, strict=True):
         for half, subnet in enumerate(cable.subnets):
             given = bool(declared.subnets)
@@ -52,7 +52,7 @@ def _uses(fabric: Fabric, cabling: Cabling) -> list[Use]:
             if known is None or (given and known.place == _POOL):
                 place = (*declared.subnets_path, half) if given else _POOL
                 number = known.cable if known else cable.number
-                uses[pair, half] = Use(subnet, number, half, place)
+                uses[pair, half] = SubnetUse(subnet, number, half, place)
     return list(uses.values())
 
 
@@ -119,7 +119,7 @@ def pool_too_small(fabric: Fabric, cabling: Cabling, topology: Topology) -> Faul
 @rule("SG301", unless="SG303 SG305 SG311 SG316")
 def fabric_subnets_overlap(fabric: Fabric, cabling: Cabling) -> Faults:
     """No two halves of a node, or of different cables, share a subnet."""
-    seen: list[Use] = []
+    seen: list[SubnetUse] = []
     reported: set[int] = set()
     for use in _uses(fabric, cabling):
         clash = next((other for other in seen if other.subnet.overlaps(use.subnet)), None)

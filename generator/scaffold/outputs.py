@@ -14,7 +14,7 @@ from typing import Any
 from generator.hardware import FABRIC_HALVES
 from generator.records import record, replace
 
-Part = tuple[str, int]
+TextPart = tuple[str, int]
 
 # mlnx-tools, ibdev2netdev: `rocep1s0f0 port 1 ==> enp1s0f0np0 (Up)`, with -v also the port's state.
 # Its last line has no newline, so that another program's output may follow on it.
@@ -42,12 +42,12 @@ class Printed:
     `has_link` is None if nothing tells. `bare` are addresses without the length of their prefix.
     """
 
-    name: Part
-    addresses: tuple[Part, ...] = ()
-    mtu: Part | None = None
+    name: TextPart
+    addresses: tuple[TextPart, ...] = ()
+    mtu: TextPart | None = None
     has_link: bool | None = None
-    master: Part | None = None
-    bare: tuple[Part, ...] = ()
+    master: TextPart | None = None
+    bare: tuple[TextPart, ...] = ()
 
 
 def interfaces(text: str) -> dict[str, Printed]:
@@ -109,7 +109,7 @@ def _of_ip(text: str) -> Iterator[Printed]:
         yield Printed((head[1], head.start(1)), tuple(addresses), None, head[2] == "UP")
 
 
-def _parts(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterator[Part]:
+def _parts(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterator[TextPart]:
     for found in pattern.finditer(text, start, end):
         if is_address(found[1]) and not found[1].startswith("127."):
             yield found[1], found.start(1)
@@ -146,7 +146,7 @@ def _addresses(link: Mapping[str, Any]) -> Iterator[str]:
                 yield address
 
 
-def _in(text: str, value: str, name: str, start: int) -> Part:
+def _in(text: str, value: str, name: str, start: int) -> TextPart:
     """A value at its place behind the name of its interface."""
     begin = max(text.find(f'"{name}"', start), start)
     found = text.find(value.partition("/")[0], begin)

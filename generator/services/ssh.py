@@ -18,10 +18,10 @@ _RELOAD = Activation(
     unit="fail2ban",
 )
 
-Peer = tuple[str, str, Words]
+SshPeer = tuple[str, str, Words]
 
 
-def peers(site: Site, node: Node) -> tuple[Peer, ...]:
+def peers(site: Site, node: Node) -> tuple[SshPeer, ...]:
     """Each other node: its name, its user, and its addresses and names that the node can reach."""
     return tuple(
         (other.name, other.user, _aliases(node, other)) for other in site.nodes if other is not node

@@ -40,7 +40,7 @@ class Source:
     help: str = ""
 
 
-Beside = Callable[[str], Source]
+ReadBeside = Callable[[str], Source]
 
 
 def nothing_beside(path: str) -> Source:

@@ -11,8 +11,8 @@ from generator.sitefile.beside import (
     MAX_FILE_BYTES,
     MAX_NAME,
     NAME,
-    Beside,
     Limits,
+    ReadBeside,
     Source,
     SourceFile,
     nothing_beside,
@@ -33,7 +33,7 @@ def bounded(path: Path, most: int) -> bytes:
     return _read(path, most)[0]
 
 
-def beside(site: Path) -> Beside:
+def beside(site: Path) -> ReadBeside:
     """A function that reads files in the folder of a site file or below it."""
     return lambda path: _source(site.absolute().parent, path)
 

@@ -12,7 +12,7 @@ import yaml
 from generator.diagnostics import Finding, Proposal, Rewrite, Span, reading_error
 from generator.records import replace
 from generator.sitefile import source
-from generator.sitefile.beside import Beside
+from generator.sitefile.beside import ReadBeside
 from generator.sitefile.mistakes import corrections
 from generator.sitefile.source import Document
 from generator.sitefile.text_types import TEXT_TYPES, text_fault
@@ -31,7 +31,7 @@ def base_name(name: str, path: str) -> str:
     return str(PurePath(name).parent / path)
 
 
-def extended(document: Document, beside: Beside) -> tuple[Document, Mapping[str, bytes]]:
+def extended(document: Document, beside: ReadBeside) -> tuple[Document, Mapping[str, bytes]]:
     """A site file merged with its base, and the base's bytes by its name.
 
     The data is None if the base doesn't exist or can't be read.

@@ -24,7 +24,7 @@ from typing import Any
 
 from generator.records import record, replace
 from generator.sitefile import source
-from generator.sitefile.beside import Beside
+from generator.sitefile.beside import ReadBeside
 
 VERSION = "1"
 SUFFIX = ".lock.yaml"
@@ -142,7 +142,7 @@ def lock_name(site: str) -> str:
     return name.removesuffix(".yaml") + SUFFIX if name.endswith(".yaml") else ""
 
 
-def read(site: str, beside: Beside) -> Lock | None:
+def read(site: str, beside: ReadBeside) -> Lock | None:
     """The lock beside a site file, if there is one; raises LockError if it can't be read."""
     name = lock_name(site)
     found = beside(name) if name else None

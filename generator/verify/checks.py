@@ -43,7 +43,7 @@ class Nothing(Exception):  # noqa: N818 (not an error: there is nothing to look 
     """The bundle has no file for a check."""
 
 
-class Check(NamedTuple):
+class ProgramCheck(NamedTuple):
     """A check, and the name at the beginning of its line."""
 
     name: str
@@ -240,20 +240,20 @@ def prometheus(bundle: BundleFolder, work: Path) -> Complaints:
         yield from output_of(path, run(program, *options, cwd=bundle.path), quiet=True)
 
 
-CHECKS: Sequence[Check] = (
-    Check("manifest", "files, checksums and modes", manifest),
-    Check("sha256sum", "each node's SHA256SUMS", checksums),
-    Check("yamllint", "YAML files", yaml),
-    Check("documents", "JSON, SVG and Python files", documents),
-    Check("bash", "bash -n over the scripts", shell),
-    Check("shellcheck", "the scripts", shellcheck),
-    Check("netplan", "netplan generate for each node", netplan),
-    Check("systemd", "systemd-analyze verify for each node", units),
-    Check("compose", "docker compose config for each node", containers),
-    Check("mpirun", "the hostfile's map of ranks", hostfiles),
-    Check("sshd", "sshd -t over its drop-ins", sshd),
-    Check("ssh", "ssh -G for each node", ssh),
-    Check("promtool", "the configuration of Prometheus", prometheus),
+CHECKS: Sequence[ProgramCheck] = (
+    ProgramCheck("manifest", "files, checksums and modes", manifest),
+    ProgramCheck("sha256sum", "each node's SHA256SUMS", checksums),
+    ProgramCheck("yamllint", "YAML files", yaml),
+    ProgramCheck("documents", "JSON, SVG and Python files", documents),
+    ProgramCheck("bash", "bash -n over the scripts", shell),
+    ProgramCheck("shellcheck", "the scripts", shellcheck),
+    ProgramCheck("netplan", "netplan generate for each node", netplan),
+    ProgramCheck("systemd", "systemd-analyze verify for each node", units),
+    ProgramCheck("compose", "docker compose config for each node", containers),
+    ProgramCheck("mpirun", "the hostfile's map of ranks", hostfiles),
+    ProgramCheck("sshd", "sshd -t over its drop-ins", sshd),
+    ProgramCheck("ssh", "ssh -G for each node", ssh),
+    ProgramCheck("promtool", "the configuration of Prometheus", prometheus),
 )
 
 

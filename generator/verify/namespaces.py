@@ -23,7 +23,7 @@ from generator.records import record
 PROGRAMS = ("hostname", "ip", "netplan", "ping", "sysctl", "unshare")
 MANAGEMENT = RJ45
 
-Port = tuple[str, int]
+VirtualPort = tuple[str, int]
 Plug = tuple[str, str]
 
 _NETNS = Path("/run/netns")
@@ -54,8 +54,8 @@ _BASELINE = ["net.ipv4.ip_forward = 0", "net.ipv4.ping_group_range = 0 0"] + [
 _NEIGHBOURS = "retrans 100"
 
 _WITHOUT_EFFECT = {
-    ("Link", "WakeOnLan"),
-    ("Link", "RequiredForOnline"),
+    ("VirtualLink", "WakeOnLan"),
+    ("VirtualLink", "RequiredForOnline"),
     ("Network", "ConfigureWithoutCarrier"),
     ("Network", "IPv6AcceptRA"),
     ("Network", "LinkLocalAddressing"),
@@ -63,26 +63,26 @@ _WITHOUT_EFFECT = {
 
 
 @record
-class Link:
+class VirtualLink:
     """A cable between two ports (node, number), or from one to a switch when `b` is None.
 
     Cables to switches of different names are not joined.
     """
 
-    a: Port
-    b: Port | None = None
+    a: VirtualPort
+    b: VirtualPort | None = None
     switch: str = ""
 
 
-Way = tuple[str, str]
+VirtualWay = tuple[str, str]
 
 
-class Interface(NamedTuple):
+class VirtualInterface(NamedTuple):
     """What networkd would configure on an interface; the destination and gateway of each route."""
 
     addresses: tuple[IPv4Interface, ...]
     mtu: int
-    routes: tuple[Way, ...] = ()
+    routes: tuple[VirtualWay, ...] = ()
 
 
 def halves(port: int) -> tuple[str, str]:
@@ -91,10 +91,10 @@ def halves(port: int) -> tuple[str, str]:
 
 
 INTERFACES = tuple(FABRIC_HALVES)
-UNCONFIGURED = Interface((), 1500)
+UNCONFIGURED = VirtualInterface((), 1500)
 
 
-def netplan(tree: Path, work: Path) -> dict[str, Interface]:
+def netplan(tree: Path, work: Path) -> dict[str, VirtualInterface]:
     """Have netplan generate networkd's files from a copy of a node's tree, and read them."""
     copy = Path(tempfile.mkdtemp(prefix=f"{tree.name}-", dir=work))
     shutil.copytree(tree / "etc/netplan", copy / "etc/netplan")
@@ -104,9 +104,9 @@ def netplan(tree: Path, work: Path) -> dict[str, Interface]:
     return networkd(copy / "run/systemd/network")
 
 
-def networkd(folder: Path) -> dict[str, Interface]:
+def networkd(folder: Path) -> dict[str, VirtualInterface]:
     """Read a folder of .network and .link files; a setting that is not simulated is an error."""
-    networks: dict[str, tuple[list[IPv4Interface], list[Way]]] = {}
+    networks: dict[str, tuple[list[IPv4Interface], list[VirtualWay]]] = {}
     mtus: dict[str, set[int]] = defaultdict(set)
     for file in sorted(folder.iterdir()):
         name, addresses, ways, mtu = _read(file)
@@ -121,11 +121,11 @@ def networkd(folder: Path) -> dict[str, Interface]:
         first, *others = mtus[name] or {UNCONFIGURED.mtu}
         if others:
             raise ValueError(f"{name} has several MTUs: {first}, {others}")
-        read[name] = Interface(tuple(addresses), first, tuple(ways))
+        read[name] = VirtualInterface(tuple(addresses), first, tuple(ways))
     return read
 
 
-def _read(file: Path) -> tuple[str, list[IPv4Interface], list[Way], set[int]]:
+def _read(file: Path) -> tuple[str, list[IPv4Interface], list[VirtualWay], set[int]]:
     name = ""
     addresses = []
     destinations, gateways = [], []
@@ -161,7 +161,7 @@ def _settings(file: Path) -> Iterator[tuple[str, str, str]]:
 
 
 @record
-class Fabric:
+class VirtualFabric:
     """Running nodes. Each of their interfaces is a veth whose far end is its plug.
 
     The plugs are in a separate namespace, where a bridge stands for a half of a cable or for the
@@ -170,8 +170,8 @@ class Fabric:
     """
 
     trees: Mapping[str, Path]
-    links: Sequence[Link]
-    interfaces: Mapping[str, Mapping[str, Interface]]
+    links: Sequence[VirtualLink]
+    interfaces: Mapping[str, Mapping[str, VirtualInterface]]
     _name: str
     _bridges: Mapping[Plug, str]
     _numbers: Mapping[Plug, int]
@@ -236,7 +236,7 @@ class Fabric:
             pairs = zip(_plugs_of(a), _plugs_of(b), strict=True)
             yield from (pair for pair in pairs if pair[0] in addressed)
 
-    def _connected(self) -> Iterator[tuple[Port, Port]]:
+    def _connected(self) -> Iterator[tuple[VirtualPort, VirtualPort]]:
         switched: dict[tuple[str, str], set[int]] = defaultdict(set)
         for link in self.links:
             if link.b:
@@ -339,10 +339,10 @@ def networks(names: Sequence[str]) -> Iterator[None]:
 @contextmanager
 def fabric(
     nodes: Mapping[str, Path],
-    links: Sequence[Link],
+    links: Sequence[VirtualLink],
     work: Path,
     management: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[Fabric]:
+) -> Iterator[VirtualFabric]:
     """Run nodes (name to root tree) joined by `links`; `management` sets addresses on enP7s7."""
     with ThreadPoolExecutor(_PARALLEL) as pool:
         read = pool.map(lambda tree: netplan(tree, work), nodes.values())
@@ -352,7 +352,7 @@ def fabric(
             raise ValueError(f"{node} has no {', '.join(sorted(foreign))}")
         interfaces[node] = dict.fromkeys(INTERFACES, UNCONFIGURED) | configured
     for node, address in management.items():
-        interfaces[node][MANAGEMENT] = Interface((IPv4Interface(address),), 1500)
+        interfaces[node][MANAGEMENT] = VirtualInterface((IPv4Interface(address),), 1500)
 
     plugs = [(node, interface) for node in interfaces for interface in interfaces[node]]
     numbers = {plug: number for number, plug in enumerate(plugs)}
@@ -366,13 +366,13 @@ def fabric(
                     raise ValueError(f"{link}: no free port {port}")
                 bridges[plug] = f"cable{number}half{half}" if link.b else shared
     name = f"sparkgen-{os.getpid()}-{next(_serial)}"
-    running = Fabric(nodes, links, interfaces, name, bridges, numbers)
+    running = VirtualFabric(nodes, links, interfaces, name, bridges, numbers)
     with networks(running._namespaces()):
         running._start()
         yield running
 
 
-def _plugs_of(port: Port) -> Iterator[Plug]:
+def _plugs_of(port: VirtualPort) -> Iterator[Plug]:
     for interface in halves(port[1]):
         yield port[0], interface
 

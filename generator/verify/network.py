@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from generator.verify.bundle import BundleFolder
-from generator.verify.checks import Check, Complaints, Nothing
-from generator.verify.namespaces import PROGRAMS, Fabric, Link, Port, fabric
+from generator.verify.checks import Complaints, Nothing, ProgramCheck
+from generator.verify.namespaces import PROGRAMS, VirtualFabric, VirtualLink, VirtualPort, fabric
 from generator.verify.programs import found, run
 
 _SCRIPT = "opt/sparkgen/wait-fabric.sh"
@@ -32,10 +32,10 @@ def network(bundle: BundleFolder, work: Path) -> Complaints:
         yield str(error).strip().partition("\n")[0]
 
 
-NETWORK = Check("network", "every cable of the fabric, in namespaces", network)
+NETWORK = ProgramCheck("network", "every cable of the fabric, in namespaces", network)
 
 
-def complaints(nodes: Fabric) -> Iterator[str]:
+def complaints(nodes: VirtualFabric) -> Iterator[str]:
     """What wait-fabric.sh reports on each node, cable by cable; then what only an observer sees."""
     with ThreadPoolExecutor() as pool:
         by_node = list(pool.map(lambda node: list(_reported(nodes, node)), nodes.trees))
@@ -46,17 +46,19 @@ def complaints(nodes: Fabric) -> Iterator[str]:
         yield from nodes.arp_flux()
 
 
-def _reported(nodes: Fabric, node: str) -> Iterator[str]:
+def _reported(nodes: VirtualFabric, node: str) -> Iterator[str]:
     done = nodes.run(node, "bash", str(nodes.trees[node] / _SCRIPT), "0")
     if done.returncode:
         _, *lines = done.stderr.splitlines() or [""]
         yield from (f"{node}: {line}" for line in lines or [f"{_SCRIPT} failed"])
 
 
-def links(bundle: BundleFolder) -> list[Link]:
+def links(bundle: BundleFolder) -> list[VirtualLink]:
     """The cables; the far end of one to a switch is not a node."""
     return [
-        Link(_port(a), _port(b)) if _name(b) in bundle.nodes else Link(_port(a), None, _name(b))
+        VirtualLink(_port(a), _port(b))
+        if _name(b) in bundle.nodes
+        else VirtualLink(_port(a), None, _name(b))
         for a, b in bundle.cables
     ]
 
@@ -79,6 +81,6 @@ def _name(end: str) -> str:
     return end.partition(":")[0]
 
 
-def _port(end: str) -> Port:
+def _port(end: str) -> VirtualPort:
     name, _, port = end.partition(":")
     return name, int(port.removeprefix("p"))

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from generator.verify.namespaces import Fabric
+    from generator.verify.namespaces import VirtualFabric
 
 # From linux/if_packet.h, linux/sockios.h and linux/ethtool.h.
 _ALL_FRAMES, _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 3, 263, 23
@@ -43,7 +43,9 @@ class Fault:
 
 
 @contextmanager
-def bad(network: "Fabric", node: str, interfaces: Sequence[str], fault: Fault) -> Iterator[None]:
+def bad(
+    network: "VirtualFabric", node: str, interfaces: Sequence[str], fault: Fault
+) -> Iterator[None]:
     """Make the halves at a node's interfaces bad while the context lasts."""
     with ExitStack() as mended:
         for interface in interfaces:
@@ -52,7 +54,7 @@ def bad(network: "Fabric", node: str, interfaces: Sequence[str], fault: Fault) -
 
 
 @contextmanager
-def _bad(network: "Fabric", node: str, interface: str, fault: Fault) -> Iterator[None]:
+def _bad(network: "VirtualFabric", node: str, interface: str, fault: Fault) -> Iterator[None]:
     # The program has nothing but the standard library.
     import recabling
 

@@ -19,7 +19,7 @@ from cluster.sites import MODEL, groups_text
 from cluster.stack import BLANK
 from cluster.tiny_model import write
 from generator.services.proxy import Proxy
-from generator.verify.namespaces import PROGRAMS, Fabric, fabric
+from generator.verify.namespaces import PROGRAMS, VirtualFabric, fabric
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Gateway:
     """Engines by group and node, and the address that clients use for all of them."""
 
     bundle: Bundle
-    network: Fabric
+    network: VirtualFabric
     engines: dict[tuple[str, str], Running]
     trees: dict[str, Path]
     work: Path

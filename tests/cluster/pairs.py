@@ -21,7 +21,7 @@ from cluster.machines import KEEP_CACHES, Machine
 from cluster.sites import MODEL, llama_text
 from cluster.tiny_model import write
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.verify.namespaces import PROGRAMS, Fabric
+from generator.verify.namespaces import PROGRAMS, VirtualFabric
 
 _KEY_VARIABLE = ENGINE_TRAITS["llama.cpp"].api_key
 
@@ -45,7 +45,7 @@ class Pair:
     patience: float
 
     @property
-    def network(self) -> Fabric:
+    def network(self) -> VirtualFabric:
         return self.rack.network
 
     @property

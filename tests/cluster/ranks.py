@@ -10,7 +10,7 @@ from bundles import Bundle, links
 from programs import require, require_root
 
 from cluster.bare import Running, ask, completion, launch, launched
-from generator.verify.namespaces import PROGRAMS, Fabric, fabric
+from generator.verify.namespaces import PROGRAMS, VirtualFabric, fabric
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Cluster:
 
     bundle: Bundle
     trees: dict[str, Path]
-    network: Fabric
+    network: VirtualFabric
     engines: dict[str, Running]
     work: Path
     env: dict[str, str]

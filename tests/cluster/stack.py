@@ -17,7 +17,7 @@ from cluster.control_groups import BIND
 from cluster.docker import add_docker, group, tagged
 from cluster.machines import Machine, booted
 from generator.site import Node
-from generator.verify.namespaces import INTERFACES, MANAGEMENT, Fabric, fabric
+from generator.verify.namespaces import INTERFACES, MANAGEMENT, VirtualFabric, fabric
 
 _CGROUPS = Path("/sys/fs/cgroup")
 
@@ -113,7 +113,7 @@ def limit_disk(tree: Path) -> None:
 
 
 @contextmanager
-def cabled(bundle: Bundle, folder: Path) -> Iterator[Fabric]:
+def cabled(bundle: Bundle, folder: Path) -> Iterator[VirtualFabric]:
     """The bundle's cables, at interfaces that nothing has configured yet."""
     blank = folder / "blank/etc/netplan/blank.yaml"
     blank.parent.mkdir(parents=True)
@@ -132,7 +132,7 @@ def cabled(bundle: Bundle, folder: Path) -> Iterator[Fabric]:
 
 
 @contextmanager
-def powered(tree: Path, network: Fabric) -> Iterator[Machine]:
+def powered(tree: Path, network: VirtualFabric) -> Iterator[Machine]:
     """Turn a node on; leaving the context pulls its plug."""
     name = network.namespace(tree.name)
     with equipped(tree, "nsenter", f"--net=/run/netns/{name}", "unshare", "--uts") as machine:
@@ -152,7 +152,7 @@ def equipped(tree: Path, *within: str, patience: float = PATIENCE) -> Iterator[M
 class Rack:
     """Nodes that can be turned on and off one by one."""
 
-    def __init__(self, trees: Mapping[str, Path], network: Fabric) -> None:
+    def __init__(self, trees: Mapping[str, Path], network: VirtualFabric) -> None:
         self.trees, self.network = trees, network
         self.machines: dict[str, Machine] = {}
         self._plugs: dict[str, ExitStack] = {}

@@ -96,7 +96,7 @@ class Pools:
     uncached_flag: str
 
 
-Need = Literal["needed", "optional", "class", "none"]
+SourceNeed = Literal["needed", "optional", "class", "none"]
 
 
 @record
@@ -108,8 +108,8 @@ class Method:
     """
 
     spelled: str
-    source: Need
-    tokens: Need = "needed"
+    source: SourceNeed
+    tokens: SourceNeed = "needed"
     tree: bool = False
     since: Release = ()
     until: Release = ()

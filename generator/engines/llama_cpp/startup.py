@@ -70,7 +70,7 @@ def _forms(start: Start) -> Refusal | None:
 
 _ARGUMENTS = "common/arg.cpp"
 
-FACTS: rows.Facts = {
+FACTS: rows.RowFacts = {
     "step": lambda start: start.count("ubatch-size", 512),
     "parts": lambda start: len(_split(start)),
     "empty_split": lambda start: all(

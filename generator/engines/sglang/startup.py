@@ -25,7 +25,7 @@ def _spreads_experts(start: Start) -> bool:
     return (start.sizes.expert or exchanged) and start.sizes.tensor > 1
 
 
-FACTS: rows.Facts = {
+FACTS: rows.RowFacts = {
     "page": _page,
     "pages": lambda start: " or ".join(map(str, _PAGES.get(start.word("attention-backend"), ()))),
     "spread": _spreads_experts,

@@ -18,7 +18,7 @@ from generator.catalogs.versions import Version, version
 from generator.diagnostics import KeyPath, Related, replacements
 from generator.records import record
 from generator.rules.flags.parser import Parser, parsers
-from generator.rules.flags.value_faults import Verdict, value_fault
+from generator.rules.flags.value_faults import Judged, value_fault
 from generator.rules.registry import Fault, Faults
 from generator.settings.values import Argument, parsed
 from generator.sitefile.declaration import DeclaredEngine
@@ -79,7 +79,7 @@ def check_flags(engine: DeclaredEngine) -> CheckedFlags | None:
     return CheckedFlags(engine, known, faults)
 
 
-def agreed(by_catalog: Sequence[Iterable[Verdict]]) -> Iterator[Verdict]:
+def agreed(by_catalog: Sequence[Iterable[Judged]]) -> Iterator[Judged]:
     """Verdicts of the first catalog that all others share; deprecated entries count as accepted."""
     first, *others = ({entry_of(v[1]): v for v in verdicts} for verdicts in by_catalog)
     for entry, verdict in first.items():
@@ -93,7 +93,7 @@ def entry_of(fault: Fault) -> KeyPath:
     return fault.path[: 4 if fault.path[:1] == ("nodes",) else 3]
 
 
-def _variable_faults(engine: DeclaredEngine, known: Parser) -> Iterable[Verdict]:
+def _variable_faults(engine: DeclaredEngine, known: Parser) -> Iterable[Judged]:
     """The faults of the variables, except for those that the build is declared to have."""
     own = [each for each in engine.environment if each.name not in engine.own.env]
     if not own:
@@ -103,7 +103,7 @@ def _variable_faults(engine: DeclaredEngine, known: Parser) -> Iterable[Verdict]
     return variable_faults.faults(own, known)
 
 
-def _flags(engine: DeclaredEngine, known: Parser) -> Iterator[Verdict]:
+def _flags(engine: DeclaredEngine, known: Parser) -> Iterator[Judged]:
     first: dict[tuple[str, ...], str] = {}
     for name, value in engine.settings.as_written.items():
         # The flag names an options file, which sparkgen writes from these settings.
@@ -153,7 +153,7 @@ def _keys(value: Any, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield from _keys(inner, (*name, str(key)))
 
 
-def _flag(name: str, value: Argument, known: Parser, engine: DeclaredEngine) -> Verdict | None:
+def _flag(name: str, value: Argument, known: Parser, engine: DeclaredEngine) -> Judged | None:
     found, key = known.catalog.find(name), known.owning_key(name)
     if key == _SPECULATION and _speculates_otherwise(engine):
         key = None
@@ -169,7 +169,7 @@ def _flag(name: str, value: Argument, known: Parser, engine: DeclaredEngine) -> 
     return verdict
 
 
-def _name_fault(name: str, value: Argument, known: Parser, key: str | None = None) -> Verdict:
+def _name_fault(name: str, value: Argument, known: Parser, key: str | None = None) -> Judged:
     """The fault of a name: it is set by `key`, unknown, short or deprecated."""
     # Most names are right, and the code for the others takes long to import.
     from generator.rules.flags import name_faults
@@ -205,7 +205,7 @@ def _is_own_parser(name: str, value: Argument, engine: DeclaredEngine) -> bool:
     return value in engine.own.parsers or any(plugin in engine.settings for plugin in plugins)
 
 
-def _bad_value(name: str, value: Argument, known: Parser) -> Verdict | None:
+def _bad_value(name: str, value: Argument, known: Parser) -> Judged | None:
     """A flag that sparkgen sets, with a value that no engine accepts: moving it is not enough."""
     found = known.catalog.find(name)
     instead = found and replacement(known.engine, f"{found.flag.names[0]}={value}")
@@ -217,7 +217,7 @@ def _bad_value(name: str, value: Argument, known: Parser) -> Verdict | None:
     return "SG637", Fault(message, path, instead.instead, proposals=proposals)
 
 
-def _twice(name: str, first: str, key: str) -> Verdict:
+def _twice(name: str, first: str, key: str) -> Judged:
     message = f"'{name}' and '{first}' "
     return "SG635", Fault(
         message + (f"both set '{key}'" if key else "are the same flag"),

@@ -9,7 +9,7 @@ from generator.models.architecture import is_of_modelopt
 from generator.records import replace
 from generator.rules.flags.checking import CheckedFlags, agreed
 from generator.rules.flags.parser import Parser
-from generator.rules.flags.value_faults import Verdict, choice_faults
+from generator.rules.flags.value_faults import Judged, choice_faults
 from generator.rules.registry import Faults, rule
 from generator.sitefile.declaration import DeclaredModel
 
@@ -33,12 +33,12 @@ def model_value_that_is_not_known(flags: CheckedFlags, model: DeclaredModel) -> 
             yield fault
 
 
-def _verdicts(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Verdict]:
+def _verdicts(flags: CheckedFlags, model: DeclaredModel) -> Iterator[Judged]:
     """The faults that the catalogs on both sides of the engine's version agree on."""
     yield from agreed([_verdicts_of(known, model) for known in flags.parsers])
 
 
-def _verdicts_of(known: Parser, model: DeclaredModel) -> Iterator[Verdict]:
+def _verdicts_of(known: Parser, model: DeclaredModel) -> Iterator[Judged]:
     """The first fault of each key; a plain fp8 is left to the engine modules, which spell it."""
     reads_modelopt = ENGINE_TRAITS[known.engine].reads_modelopt
     for key in _KEYS:

@@ -23,14 +23,14 @@ from generator.diagnostics import (
 from generator.engines import ENGINES
 from generator.records import replace
 from generator.rules.flags.parser import Parser, of_other_versions, others
-from generator.rules.flags.value_faults import Verdict
+from generator.rules.flags.value_faults import Judged
 from generator.rules.registry import Fault
 from generator.settings.values import Argument
 from generator.sitefile.sections import choices_at
 from generator.sitefile.source import Document, Plain
 
 
-def owned(name: str, key: str, value: Argument) -> Verdict:
+def owned(name: str, key: str, value: Argument) -> Judged:
     """The flag is one that sparkgen sets."""
     message = f"'{name}' is set by sparkgen"
     return "SG604", _fault(name, message, _key(key), _moved(name, key, value))
@@ -98,14 +98,14 @@ def _at(document: Document, path: KeyPath) -> Any:
     return found
 
 
-def short(name: str, found: ResolvedFlag) -> Verdict:
+def short(name: str, found: ResolvedFlag) -> Judged:
     """The name is a short one, which has a single dash on a command line."""
     message = f"'{name}' is short for '{found.flag.name}'"
     proposals = renamings(_path(name), [found.flag.name])
     return "SG634", _fault(name, message, f"write '{found.flag.name}'", proposals)
 
 
-def deprecated(name: str, found: ResolvedFlag, parser: Parser) -> Verdict:
+def deprecated(name: str, found: ResolvedFlag, parser: Parser) -> Judged:
     """The flag still exists, but will not for long."""
     known = replacement(parser.engine, found.flag.names[0])
     reason = found.flag.deprecated or "the engine will drop it"
@@ -115,7 +115,7 @@ def deprecated(name: str, found: ResolvedFlag, parser: Parser) -> Verdict:
     return "SG642", _fault(name, message, f"remove it: {reason}", removal(_path(name)))
 
 
-def unknown(name: str, parser: Parser) -> Verdict:
+def unknown(name: str, parser: Parser) -> Judged:
     """The parser has no flag of this name: it is another's, has been removed, or never existed."""
     exact = parser.catalog.nearest(name)
     if exact and _folded(exact) == _folded(name):
@@ -147,7 +147,7 @@ def _renamed(name: str, near: str) -> tuple[Proposal, ...]:
 
 def _unknown(
     name: str, parser: Parser, help_text: str, proposals: tuple[Proposal, ...] = ()
-) -> Verdict:
+) -> Judged:
     message = f"{parser.name} has no flag '{name}'"
     return "SG632", _fault(name, message, help_text, proposals)
 
@@ -158,7 +158,7 @@ def _instead(name: str, gone: Replacement) -> tuple[Proposal, ...]:
     return renamings(_path(name), [gone.word] if gone.word else [])
 
 
-def _replaced(name: str, gone: Replacement, parser: Parser) -> Verdict:
+def _replaced(name: str, gone: Replacement, parser: Parser) -> Judged:
     if gone.gone == "-":
         return _unknown(name, parser, gone.instead, _instead(name, gone))
     since = "" if gone.gone == "earlier" else f": it was removed by {gone.gone}"
@@ -166,7 +166,7 @@ def _replaced(name: str, gone: Replacement, parser: Parser) -> Verdict:
     return "SG633", _fault(name, message, gone.instead, _instead(name, gone))
 
 
-def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
+def _of_versions(name: str, parser: Parser, holding: list[str]) -> Judged:
     """The flag exists in other versions with a catalog: an earlier one, or else a later one."""
     earlier = [each for each in holding if version(each) < version(parser.catalog.version)]
     if not earlier:
@@ -180,7 +180,7 @@ def _of_versions(name: str, parser: Parser, holding: list[str]) -> Verdict:
     return "SG633", _fault(name, message, "remove it", removal(_path(name)))
 
 
-def _abbreviated(name: str, full: list[str]) -> Verdict:
+def _abbreviated(name: str, full: list[str]) -> Judged:
     proposals = renamings(_path(name), full)
     if len(full) == 1:
         message = f"'{name}' is short for '{full[0]}'"
@@ -189,7 +189,7 @@ def _abbreviated(name: str, full: list[str]) -> Verdict:
     return "SG634", _fault(name, message, f"write {listed(map(repr, full))}", proposals)
 
 
-def _of_another_engine(name: str, parser: Parser, other: Parser) -> Verdict:
+def _of_another_engine(name: str, parser: Parser, other: Parser) -> Judged:
     message = f"'{name}' is a flag of {other.title}, and {parser.name} has none of that name"
     key = other.owning_key(name)
     return "SG632", _fault(name, message, "remove it" if key is None else _key(key))

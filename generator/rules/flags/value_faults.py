@@ -26,9 +26,9 @@ from generator.settings.values import Argument, whole
 from generator.sitefile.source import Plain
 from generator.sitefile.text_types import before_comment
 
-Verdict = tuple[str, Fault]
+Judged = tuple[str, Fault]
 # A word in a value, and its place.
-Item = tuple[str, KeyPath]
+ValueItem = tuple[str, KeyPath]
 
 _YES, _NO = ("1", "yes", "on", "y", "enable", "enabled"), ("0", "no", "off", "n", "disabled")
 _INTEGER = r"[+-]?\d+"
@@ -43,7 +43,7 @@ _SHOWN = {"int": "NUMBER", "float": "NUMBER", "json": "{KEY: VALUE}"}
 
 def value_fault(
     name: str, value: Argument, found: ResolvedFlag, parser: Parser, is_any_choice: bool = False
-) -> Verdict | None:
+) -> Judged | None:
     """The first fault of an entry of `engine.args`, or None.
 
     With `is_any_choice`, the catalog does not know all values of the flag.
@@ -68,7 +68,7 @@ def _argument(text: str) -> str | bool:
 
 def _faults(
     name: str, value: Argument, path: KeyPath, found: ResolvedFlag, parser: Parser
-) -> Iterator[Verdict]:
+) -> Iterator[Judged]:
     flag = found.flag
     if found.key:
         yield from _keys(name, [found.key.partition(".")[0]], path, flag)
@@ -86,7 +86,7 @@ def _faults(
             yield from choice_faults(flag, items, parser)
 
 
-def _switch(name: str, value: Argument, path: KeyPath, found: ResolvedFlag) -> Iterator[Verdict]:
+def _switch(name: str, value: Argument, path: KeyPath, found: ResolvedFlag) -> Iterator[Judged]:
     """True or false only, and false only if the engine has a negation of the flag."""
     plain = found.flag.name
     if value is False and found.is_off:
@@ -116,7 +116,7 @@ def _is_truth(value: str) -> bool:
     return word in (*_NO, "yes", "on", "1") or sorted(word) in [sorted(known) for known in words]
 
 
-def _without_value(name: str, value: bool, path: KeyPath, flag: Flag) -> Iterator[Verdict]:
+def _without_value(name: str, value: bool, path: KeyPath, flag: Flag) -> Iterator[Judged]:
     """True or false instead of a value, which few flags accept."""
     word = json.dumps(value)
     if flag.words or (flag.optional and value):
@@ -126,7 +126,7 @@ def _without_value(name: str, value: bool, path: KeyPath, flag: Flag) -> Iterato
     yield "SG639", Fault(f"'{name}' takes a value, not {word}", path, help_text)
 
 
-def _json(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Verdict]:
+def _json(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Judged]:
     """JSON as text, or a mapping or list that becomes JSON."""
     read: Any = value
     if isinstance(value, str):
@@ -149,7 +149,7 @@ def _json(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Ver
 
 def _keys(
     name: str, keys: Iterable[str], path: KeyPath, flag: Flag, in_mapping: bool = False
-) -> Iterator[Verdict]:
+) -> Iterator[Judged]:
     """The keys of a JSON flag are those of the engine's own class."""
     for key in keys if flag.fields else ():
         if key not in flag.fields:
@@ -159,7 +159,7 @@ def _keys(
             yield "SG641", Fault(message, place, help_text, at_key=True)
 
 
-def _shape(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Verdict]:
+def _shape(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Judged]:
     """A single value, a list of the right length, or a mapping if the engine may read one."""
     if isinstance(value, dict):
         if flag.type != "text" or flag.choices or flag.known or flag.many:
@@ -171,7 +171,7 @@ def _shape(name: str, value: Argument, path: KeyPath, flag: Flag) -> Iterator[Ve
         yield "SG640", Fault(message, path, f"write a list of {flag.many}")
 
 
-def _list(name: str, value: list[Any], path: KeyPath, flag: Flag) -> Iterator[Verdict]:
+def _list(name: str, value: list[Any], path: KeyPath, flag: Flag) -> Iterator[Judged]:
     if not flag.many:
         yield "SG640", Fault(f"'{name}' takes one value, not a list", path, _instead(name, flag))
     elif flag.many.isdigit() and len(value) != int(flag.many):
@@ -192,7 +192,7 @@ def _instead(name: str, flag: Flag) -> str:
     return f"write '{name}: [{word}, ...]'" if flag.many else f"write '{name}: {word}'"
 
 
-def _items(value: str | list[Any], path: KeyPath, flag: Flag) -> Iterator[Item]:
+def _items(value: str | list[Any], path: KeyPath, flag: Flag) -> Iterator[ValueItem]:
     """The words of a value, each with its place."""
     if isinstance(value, list):
         for index, item in enumerate(value):
@@ -203,7 +203,7 @@ def _items(value: str | list[Any], path: KeyPath, flag: Flag) -> Iterator[Item]:
         yield value, path
 
 
-def _types(name: str, items: Iterable[Item], flag: Flag, parser: Parser) -> Iterator[Verdict]:
+def _types(name: str, items: Iterable[ValueItem], flag: Flag, parser: Parser) -> Iterator[Judged]:
     is_iec = "iec" in parser.catalog.traits
     for item, place in items:
         if not _fits(item, flag, is_iec):
@@ -221,7 +221,7 @@ def _fits(item: str, flag: Flag, is_iec: bool) -> bool:
     return re.fullmatch(_INTEGER if flag.type == "int" else _NUMBER, item) is not None
 
 
-def choice_faults(flag: Flag, items: Iterable[Item], parser: Parser) -> Iterator[Verdict]:
+def choice_faults(flag: Flag, items: Iterable[ValueItem], parser: Parser) -> Iterator[Judged]:
     """Values that the engine does not accept, or is not known to accept."""
     known = flag.choices or flag.known
     for item, place in items:
@@ -238,7 +238,7 @@ def _is_taken(item: str, flag: Flag) -> bool:
 
 def _choice(
     flag: Flag, item: str, place: KeyPath, known: tuple[str, ...], parser: Parser
-) -> Verdict:
+) -> Judged:
     message = f"{parser.name} has no '{item}' for '{flag.name}'"
     instead = replacement(parser.engine, f"{flag.names[0]}={item}")
     own = next((word for word in known if _folded(word) == _folded(item)), None)

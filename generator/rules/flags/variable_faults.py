@@ -7,12 +7,12 @@ from generator.catalogs.replacements import replacement
 from generator.catalogs.versions import version
 from generator.diagnostics import KeyPath
 from generator.rules.flags.parser import Parser, of_other_versions
-from generator.rules.flags.value_faults import Verdict
+from generator.rules.flags.value_faults import Judged
 from generator.rules.registry import Fault
 from generator.settings.environment import Variable
 
 
-def faults(variables: Iterable[Variable], parser: Parser) -> Iterator[Verdict]:
+def faults(variables: Iterable[Variable], parser: Parser) -> Iterator[Judged]:
     """The variables that the engine does not read, or is not known to read."""
     known = parser.catalog
     for variable in variables if known.prefix else ():
@@ -46,7 +46,7 @@ def _number_for(value: str) -> str:
     return "write 0" if value.lower() in ("false", "no", "off") else "write a number, or remove it"
 
 
-def _fault(name: str, path: KeyPath, parser: Parser) -> Verdict:
+def _fault(name: str, path: KeyPath, parser: Parser) -> Judged:
     gone = replacement(parser.engine, name)
     if gone:
         since = "" if gone.gone == "earlier" else f": it was removed by {gone.gone}"
@@ -70,7 +70,7 @@ def _fault(name: str, path: KeyPath, parser: Parser) -> Verdict:
     return _of("SG646", path, f"{parser.name} is not known to read {name}", help_text, proposals)
 
 
-def _of_versions(name: str, path: KeyPath, parser: Parser, holding: list[str]) -> Verdict:
+def _of_versions(name: str, path: KeyPath, parser: Parser, holding: list[str]) -> Judged:
     if version(holding[-1]) < version(parser.catalog.version):
         message = f"{parser.name} no longer reads {name}: {holding[-1]} did"
         proposals = diagnostics.removal(path)
@@ -92,5 +92,5 @@ def _of(
     message: str,
     help_text: str,
     proposals: tuple[diagnostics.Proposal, ...] = (),
-) -> Verdict:
+) -> Judged:
     return rule, Fault(message, path, help_text, at_key=True, proposals=proposals)

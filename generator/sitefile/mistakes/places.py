@@ -40,7 +40,7 @@ from generator.sitefile.sections import GROUPS, SECTIONS, SERVED
 from generator.sitefile.source import Plain, value_at
 from generator.sitefile.validation import is_valid, takes
 
-Found = Iterator[tuple[Finding, Proposal]]
+Corrected = Iterator[tuple[Finding, Proposal]]
 _MOST_KEYS = 40
 
 
@@ -48,7 +48,7 @@ def _finding(rule: str, message: str, help_text: str, path: KeyPath, **more: Any
     return reading_error(rule, message, path, at_key=True, help=help_text, **more)
 
 
-def entry_without_dash(faults: SchemaFaults) -> Found:
+def entry_without_dash(faults: SchemaFaults) -> Corrected:
     """A list entry that has all keys of the next entry too: the dash between them is missing."""
     for entry in dict.fromkeys(f.path[:2] for f in faults.twice if len(f.path) == 3):
         own = [f for f in faults.twice if f.path[:2] == entry]
@@ -80,7 +80,7 @@ def _is_line_twice(lines: list[str], span: Span) -> bool:
     )
 
 
-def dash_without_space(faults: SchemaFaults) -> Found:
+def dash_without_space(faults: SchemaFaults) -> Corrected:
     """The only entry of a list, or one at the margin, whose dash became part of its first key."""
     for section in SECTIONS:
         own = faults.data.get(section)
@@ -106,7 +106,7 @@ def dash_without_space(faults: SchemaFaults) -> Found:
                 )
 
 
-def lost_head(faults: SchemaFaults) -> Found:
+def lost_head(faults: SchemaFaults) -> Corrected:
     """Keys of a block whose own key is missing above them, so that they are another one's."""
     if faults.document.parts:
         # The order of lines shows what was meant, and a site of two files has no such order.
@@ -171,7 +171,7 @@ def _are_enough(keys: list[str], head: KeyPath, faults: SchemaFaults) -> bool:
 
 def _with_head(
     faults: SchemaFaults, mapping: KeyPath, keys: list[str], around: KeyPath, head: str
-) -> Found:
+) -> Corrected:
     lines, is_list = faults.lines, "list" in types_of(rules_at((*around, head)))
     entry = faults.document.locate(mapping) if is_list and mapping != around else None
     spans = {
@@ -217,7 +217,7 @@ def _with_head(
     yield finding, edits
 
 
-def outdented(faults: SchemaFaults) -> Found:
+def outdented(faults: SchemaFaults) -> Corrected:
     """Keys of an empty section, in the same column below it."""
     for fault in faults.of("nullable"):
         around, head = fault.path[:-1], str(fault.path[-1])
@@ -259,7 +259,7 @@ def _end(lines: list[str], first: int) -> int:
     return next((n for n in below if width(lines[n]) <= own + 2 * dash), len(lines))
 
 
-def twice_nested(faults: SchemaFaults) -> Found:
+def twice_nested(faults: SchemaFaults) -> Corrected:
     """A block that stands under a key of its own name."""
     paths = [fault.path for fault in faults.of("type", "check_with")]
     # An entry of a list may have the list's name in it once more.
@@ -275,7 +275,7 @@ def twice_nested(faults: SchemaFaults) -> Found:
             yield finding, (Replace(path[:-1], inner),)
 
 
-def nested(faults: SchemaFaults) -> Found:
+def nested(faults: SchemaFaults) -> Corrected:
     """A key that is indented under another one, or written into an entry of a list."""
     for path in faults.strays:
         for end in range(len(path) - 2, -1, -1):
@@ -310,7 +310,7 @@ def _dedented(faults: SchemaFaults, path: KeyPath) -> tuple[Rewrite, ...]:
     return tuple(Rewrite(Span(n, 0, n, column), "") for n in inside)
 
 
-def moved(faults: SchemaFaults) -> Found:
+def moved(faults: SchemaFaults) -> Corrected:
     """A key that one mapping has needlessly, while another one that requires it has none."""
     for path in (*faults.strays, *_among_names(faults)):
         key = str(path[-1])
@@ -366,7 +366,7 @@ def _around(faults: SchemaFaults) -> list[KeyPath]:
     return [*((GROUPS, n) for n in range(len(groups) if isinstance(groups, list) else 0)), ()]
 
 
-def beside_groups(faults: SchemaFaults) -> Found:
+def beside_groups(faults: SchemaFaults) -> Corrected:
     """A model and engine at the margin, and groups that have none of their own."""
     groups, own = faults.data.get(GROUPS), [key for key in SERVED if key in faults.data]
     if not own or not isinstance(groups, list) or not all(isinstance(g, dict) for g in groups):
@@ -404,7 +404,7 @@ def _lacks(faults: SchemaFaults, section: str, key: str, is_twice: bool) -> bool
     return is_needed or (is_twice and not rivals)
 
 
-def of_the_engine(faults: SchemaFaults) -> Found:
+def of_the_engine(faults: SchemaFaults) -> Corrected:
     """Flags of the engine, and variables, that are neither under 'args' nor under 'env'."""
     arounds = _around(faults)
     misnamed = {fault.path: fault for fault in faults.of("check_with") if fault.of_name}
@@ -461,7 +461,7 @@ def _flag(key: str, around: KeyPath, faults: SchemaFaults, place: KeyPath = ()) 
     return name if known and known[0].find(name) else ""
 
 
-def named_otherwise(faults: SchemaFaults) -> Found:
+def named_otherwise(faults: SchemaFaults) -> Corrected:
     """A missing key, and a key beside it that is unknown, or has a wrong value, and takes its."""
     for place, names in faults.missing.items():
         own = [f for f in faults.of("unknown", "type") if f.path[:-1] == place]
@@ -499,7 +499,7 @@ def _may_be_named(fault: SchemaFault, name: str) -> bool:
     return not (is_near or is_other or other_words.meant(key, known) or section_of(key, place))
 
 
-def below_one_key(faults: SchemaFaults) -> Found:
+def below_one_key(faults: SchemaFaults) -> Corrected:
     """A whole site below a key of its own, as other programs have it, and their keys beside it."""
     others = [fault.path for fault in faults.of("unknown") if len(fault.path) == 1]
     for path in others:
@@ -521,7 +521,7 @@ def below_one_key(faults: SchemaFaults) -> Found:
         yield _finding("SG101", message, text, path), edits
 
 
-def name_as_key(faults: SchemaFaults) -> Found:
+def name_as_key(faults: SchemaFaults) -> Corrected:
     """An entry of a list that has its name as its first key: `- spark1:`."""
     for fault in (f for f in faults.of("unknown") if "name" in faults.missing.get(f.path[:-1], ())):
         place, name, value = fault.path[:-1], str(fault.path[-1]), fault.value
@@ -541,7 +541,7 @@ def name_as_key(faults: SchemaFaults) -> Found:
         yield finding, (Add((*place, "name"), name), *added, Remove(fault.path))
 
 
-def dotted(faults: SchemaFaults) -> Found:
+def dotted(faults: SchemaFaults) -> Corrected:
     """A key with those around it in one word: `engine.version`."""
     for path in (fault.path for fault in faults.of("unknown") if "." in str(fault.path[-1])):
         *around, key = str(path[-1]).split(".")
@@ -555,7 +555,7 @@ def dotted(faults: SchemaFaults) -> Found:
         yield _finding("SG101", message, text, path, proposals=(edits,)), edits
 
 
-def of_another_list(faults: SchemaFaults) -> Found:
+def of_another_list(faults: SchemaFaults) -> Corrected:
     """An entry of a list that is one of another list."""
     entries = dict.fromkeys(f.path[:2] for f in faults.of("unknown") if len(f.path) > 2)
     for path in entries:
@@ -572,7 +572,7 @@ def of_another_list(faults: SchemaFaults) -> Found:
                 yield replace(finding, proposals=(edits,), unsafe=True), edits
 
 
-def behind_a_mark(faults: SchemaFaults) -> Found:
+def behind_a_mark(faults: SchemaFaults) -> Corrected:
     """A line with what a diff, a terminal or another list writes before it."""
     for path in (fault.path for fault in faults.of("unknown")):
         span = faults.document.locate(path, at_key=True)
@@ -582,7 +582,7 @@ def behind_a_mark(faults: SchemaFaults) -> Found:
                 yield replace(finding, proposals=(slip.edits,), unsafe=slip.unsafe), slip.edits
 
 
-def of_another_program(faults: SchemaFaults) -> Found:
+def of_another_program(faults: SchemaFaults) -> Corrected:
     """Keys below one another at the margin that no site has: another program's file."""
     unknown = {fault.path[-1]: fault for fault in faults.of("unknown") if len(fault.path) == 1}
     run: list[KeyPath] = []
@@ -601,7 +601,7 @@ def of_another_program(faults: SchemaFaults) -> Found:
         run = []
 
 
-def one_by_one(faults: SchemaFaults) -> Found:
+def one_by_one(faults: SchemaFaults) -> Corrected:
     """The entries of a missing list, each under a name of its own: `from` and `to`."""
     for place, names in faults.missing.items():
         own = [f for f in faults.of("unknown") if f.path[:-1] == place]

@@ -31,7 +31,7 @@ from generator.sitefile.source import Document, Plain, value_at
 from generator.sitefile.typed_values import as_typed
 from generator.sitefile.validation import is_valid
 
-Found = Iterator[tuple[Finding, Proposal]]
+Corrected = Iterator[tuple[Finding, Proposal]]
 
 # Letters that look like digits and are typed in place of them.
 FIGURES = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1", "i": "1"})
@@ -53,7 +53,7 @@ class _Slip:
     is_guess: bool = False
 
 
-def behind_a_sign(faults: SchemaFaults) -> Found:
+def behind_a_sign(faults: SchemaFaults) -> Corrected:
     """An empty key beside a comment: the comment is its value, or must be kept with the key."""
     for fault in faults.of("nullable"):
         span = faults.document.locate(fault.path, at_key=True)
@@ -78,7 +78,7 @@ def behind_a_sign(faults: SchemaFaults) -> Found:
         yield finding, edit
 
 
-def entry_without_dash(faults: SchemaFaults) -> Found:
+def entry_without_dash(faults: SchemaFaults) -> Corrected:
     """A mapping in place of a list: its only entry has lost its dash."""
     for fault in faults.of("type"):
         path, value = fault.path, value_at(faults.data, fault.path)
@@ -124,7 +124,7 @@ def _of_values(faults: SchemaFaults) -> list[SchemaFault]:
     return [fault for fault in faults.of(*_OF_VALUES) if fault.path and not fault.of_name]
 
 
-def with_slip(faults: SchemaFaults) -> Found:
+def with_slip(faults: SchemaFaults) -> Corrected:
     """A value that would be right without one wrong sign in it."""
     for fault in _of_values(faults):
         value, finding = value_at(faults.data, fault.path), finding_of(fault, faults)
@@ -179,7 +179,7 @@ def _slips(value: str) -> Iterator[_Slip]:
         yield _Slip(near[0], f"write {near[0]}", 0, len(value), near[0])
 
 
-def cut_by_comma(faults: SchemaFaults) -> Found:
+def cut_by_comma(faults: SchemaFaults) -> Corrected:
     """In braces a comma ends a value: `0,33.0` is 0, and a key 33.0 without a value."""
     data, document = faults.data, faults.document
     for path in (fault.path for fault in faults.of("unknown")):
@@ -222,7 +222,7 @@ def cut_by_comma(faults: SchemaFaults) -> Found:
             yield finding, (Remove(path), Replace(first, Plain(meant)))
 
 
-def list_in_a_list(faults: SchemaFaults) -> Found:
+def list_in_a_list(faults: SchemaFaults) -> Corrected:
     """A list with brackets around it once too often."""
     for fault in faults.of("minlength", "maxlength", "type"):
         value = value_at(faults.data, fault.path)
@@ -235,7 +235,7 @@ def list_in_a_list(faults: SchemaFaults) -> Found:
             yield finding, (Replace(fault.path, value[0]),)
 
 
-def run_together(faults: SchemaFaults) -> Found:
+def run_together(faults: SchemaFaults) -> Corrected:
     """A list in which one entry is really two: the comma or the second one's dash is missing."""
     for fault in faults.of("check_with", "minlength", "maxlength"):
         path = fault.path[:-1] if fault.kind == "check_with" else fault.path
@@ -301,7 +301,7 @@ def _dash(document: Document, path: KeyPath, word: str) -> Finding | None:
     )
 
 
-def swapped(faults: SchemaFaults) -> Found:
+def swapped(faults: SchemaFaults) -> Corrected:
     """Two values of one section or entry, each of which would be valid in place of the other."""
     wrong: dict[KeyPath, dict[KeyPath, Any]] = {}
     by_path = {fault.path: fault for fault in _of_values(faults)}
@@ -327,7 +327,7 @@ def swapped(faults: SchemaFaults) -> Found:
                 yield finding, (Replace(one, second), Replace(other, first))
 
 
-def reversed_pair(faults: SchemaFaults) -> Found:
+def reversed_pair(faults: SchemaFaults) -> Corrected:
     """A key and its value in each other's place: `direct: kind`."""
     for fault in faults.of("unknown"):
         around, word = fault.path[:-1], str(fault.path[-1])

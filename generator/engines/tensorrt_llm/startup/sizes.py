@@ -1,6 +1,6 @@
 """What TensorRT-LLM rejects at startup that no row can say: lists that must add up."""
 
-from generator.engines.rows import Facts
+from generator.engines.rows import RowFacts
 from generator.engines.startup import Condition, Refusal, Start
 
 
@@ -39,7 +39,7 @@ def _experts_of_ranks(start: Start) -> Refusal | None:
     return None
 
 
-FACTS: Facts = {
+FACTS: RowFacts = {
     "largest_graph": lambda start: max(
         start.numbers("config", "cuda_graph_config", "batch_sizes"), default=None
     ),

@@ -2,7 +2,7 @@
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import release
-from generator.engines.rows import Facts
+from generator.engines.rows import RowFacts
 from generator.engines.startup import Start
 from generator.engines.vllm.startup.kinds import FACTS as OF_KINDS
 from generator.fit.requested import defaults
@@ -86,7 +86,7 @@ def _is_aligned(start: Start) -> bool | None:
     return caches is True and not (keeps_all and start.model_type.startswith(_KEEP_ALL))
 
 
-FACTS: Facts = {
+FACTS: RowFacts = {
     "expert_ranks": _expert_ranks,
     "experts_held": _experts_held,
     "experts_missing": _experts_missing,

@@ -9,7 +9,7 @@ from functools import cache, partial
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.versions import Release, release
-from generator.engines.rows import Facts, class_since
+from generator.engines.rows import RowFacts, class_since
 from generator.engines.startup import Start
 from generator.records import record
 from generator.resources import rows
@@ -56,7 +56,7 @@ def _later(feature: str, start: Start) -> str:
 
 _FEATURES = ("adapters", "eagle3", "stages", "prediction")
 
-FACTS: Facts = {
+FACTS: RowFacts = {
     "kind.images": lambda start: getattr(kinds().get(start.model_type), "images", None),
     **{f"kind.{feature}": partial(_has, feature) for feature in _FEATURES},
     **{f"kind.{feature}_later": partial(_later, feature) for feature in _FEATURES},
