@@ -264,7 +264,7 @@ running | engine runs later | The engine with the bundle: image, arguments, envi
   FAIL paused | the container is {state}, and answers nothing | docker unpause {engine.unit}, or see why: docker logs {engine.unit}
 containers | daemon later | The running containers of the services, with their Compose files.
   OK | {right} are those of their Compose files
-  FAIL other | applied, not restarted: {wrong} | restart what runs it: sudo systemctl restart {begin}
+  FAIL other | applied, not restarted: {wrong} | sudo systemctl restart {units}
   FAIL gone | not running, though its unit is active: {gone} | docker ps --all, and restart that unit
   FAIL left | {left} runs, and is not of this bundle | docker rm --force {left}
 gpu | | What else computes on the GPU, beside the bundle's engines.
@@ -613,7 +613,7 @@ class BundleChecks(Machine):
         found = {path: self.file_fault(path, want) for path, want in self.files().items()}
         wrong = [f"/{path} {fault}" for path, fault in found.items() if fault]
         hidden = [f"/{path}" for path, fault in found.items() if fault is None]
-        unknown = [f"/{path}" for path in found if not any(fnmatchcase(path, o) for o in EFFECTS)]
+        unknown = [f"/{path}" for path in found if not has_row(path)]
         states = {"unlisted": not found, "wrong": wrong, "unknown": unknown, "hidden": hidden}
         return first(states, wrong=wrong, hidden=hidden, unknown=unknown, number=len(found))
 
@@ -688,23 +688,53 @@ class BundleChecks(Machine):
         return first(states, file=SECRETS, empty=empty, spaced=spaced)
 
 
-# For each file, the checks that look at what is in force; none for what is read anew at each use.
+# For each file, the checks that look at what is in force; none for what is read anew at each use. The
+# folder of a group or a job is left out. A pattern is one by which the checks find files themselves.
 EFFECTS = {
-    "etc/fail2ban/*": ["fail2ban"],
-    "etc/nccl.conf": ["nccl-masks", "running"],
-    "etc/netplan/*": ["link", "peers", "routes"],
-    "etc/profile.d/*": [],
-    "etc/security/limits.d/*": ["memlock"],
-    "etc/sparkgen/*.env": ["running", "secrets"],
-    "etc/sparkgen/firewall.rules": ["firewall"],
-    "etc/sparkgen/hosts": ["hosts"],
-    "etc/ssh/ssh_config.d/*": ["ssh"],
-    "etc/ssh/sshd_config.d/*": ["sshd"],
-    "etc/sysctl.d/*": ["sysctl"],
-    "etc/systemd/system/*": ["unit"],
-    "opt/sparkgen/*.yaml": ["running", "containers"],
-    "opt/sparkgen/*": ["unit", "running", "containers"],
+    path: checks.split()
+    for checks, paths in {
+        "fail2ban": "etc/fail2ban/jail.d/sparkgen.conf",
+        "firewall": "etc/sparkgen/firewall.rules",
+        "hosts": "etc/sparkgen/hosts",
+        "link peers routes": "etc/netplan/40-cx7.yaml",
+        "memlock": "etc/security/limits.d/90-sparkgen.conf",
+        "nccl-masks running": "etc/nccl.conf",
+        "ssh": "etc/ssh/ssh_config.d/40-sparkgen.conf",
+        "sshd": "etc/ssh/sshd_config.d/40-sparkgen.conf",
+        "sysctl": "etc/sysctl.d/90-sparkgen.conf",
+        "unit": """etc/systemd/system/sparkgen-*.service etc/systemd/system/sparkgen-*.timer
+            etc/systemd/system/*.d/* opt/sparkgen/guard.py opt/sparkgen/kv-cache.sh
+            opt/sparkgen/launch.sh""",
+        "running": """etc/sparkgen/container.env etc/sparkgen/engine.env etc/sparkgen/engine.raw.env
+            etc/sparkgen/groups/*.env opt/sparkgen/compose.yaml opt/sparkgen/engine.sh
+            opt/sparkgen/files/* opt/sparkgen/follow.sh opt/sparkgen/health.py
+            opt/sparkgen/health.sh opt/sparkgen/hostfile opt/sparkgen/llama.sh opt/sparkgen/mpi.sh
+            opt/sparkgen/options.yaml opt/sparkgen/rank.sh opt/sparkgen/ray.sh
+            opt/sparkgen/secrets.sh opt/sparkgen/serve.py opt/sparkgen/session.sh
+            opt/sparkgen/ssh_config opt/sparkgen/sshd_config""",
+        "containers": """opt/sparkgen/monitoring.yaml opt/sparkgen/proxy.yaml
+            opt/sparkgen/proxy/bodies.js opt/sparkgen/proxy/clients.js opt/sparkgen/proxy/counts.js
+            opt/sparkgen/proxy/engines.js opt/sparkgen/proxy/proxy.conf opt/sparkgen/proxy/proxy.js
+            opt/sparkgen/proxy/routes.json opt/sparkgen/web-ui.sh opt/sparkgen/web-ui.yaml""",
+        "": """etc/profile.d/sparkgen.sh etc/sparkgen/jobs/*.env etc/sparkgen/node.env
+            etc/sparkgen/nodes.env opt/sparkgen/command.sh opt/sparkgen/firewall.sh
+            opt/sparkgen/job.sbatch opt/sparkgen/job.sh
+            opt/sparkgen/models.sh opt/sparkgen/nccl-test.sh opt/sparkgen/network.py
+            opt/sparkgen/node.py opt/sparkgen/preflight/answers.py opt/sparkgen/preflight/ask.sh
+            opt/sparkgen/preflight/ask_*.py opt/sparkgen/preflight/describe.py
+            opt/sparkgen/proxy.sh opt/sparkgen/reasons.sh opt/sparkgen/running.py
+            opt/sparkgen/serve.sbatch opt/sparkgen/services.py opt/sparkgen/ssh-keys.sh
+            opt/sparkgen/verify.py opt/sparkgen/wait-engines.sh opt/sparkgen/wait-fabric.sh
+            opt/sparkgen/weights.py""",
+    }.items()
+    for path in paths.split()
 }
+
+
+def has_row(path: str) -> bool:
+    """Whether it is known what looks at the effect of a file."""
+    bare = re.sub(r"/(groups|jobs)/[^/]+/", "/", path)
+    return bare in EFFECTS or any("*" in row and fnmatchcase(bare, row) for row in EFFECTS)
 
 
 class ModelChecks(Machine):

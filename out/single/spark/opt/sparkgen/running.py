@@ -18,6 +18,7 @@ from typing import Any
 
 from node import (
     BUSY,
+    CHANGED,
     STARTED,
     Case,
     Engine,
@@ -275,7 +276,7 @@ def of_image(node: Machine, name: str, have: dict[str, Any]) -> str:
 
 
 def container_faults(
-    node: Machine, want: dict[str, Any], have: dict[str, Any], read: Iterable[str] = ()
+    node: Machine, want: dict[str, Any], have: dict[str, Any], read: Iterable[str]
 ) -> list[str]:
     """How a running container differs from its Compose file, and which files it read earlier."""
     config, image = have.get("Config") or {}, of_image(node, want["image"], have)
@@ -294,10 +295,23 @@ def container_faults(
     if "Mounts" in have:
         found += of_mounts(want.get("volumes", ()), have["Mounts"])
     found += of_settings(want, have)
+    return found + as_before(changed_since(node, have["State"].get("StartedAt", ""), read))
+
+
+def as_before(changed: Iterable[str]) -> list[str]:
+    """How files that have changed are still in use."""
+    return [f"{path} as it was before it changed" for path in changed]
+
+
+def mounted(want: dict[str, Any]) -> list[str]:
+    """The node's own files and folders that a Compose file mounts."""
     mounts = [mount["source"] for mount in want.get("volumes", ()) if isinstance(mount, dict)]
-    ours = [source for source in mounts if source.startswith(("/etc/", "/opt/sparkgen"))]
-    changed = changed_since(node, have["State"].get("StartedAt", ""), [*ours, *read])
-    return found + [f"{path} as it was before it changed" for path in changed]
+    return [source for source in mounts if source.startswith(("/etc/", "/opt/sparkgen"))]
+
+
+def named(script: str) -> list[str]:
+    """The node's own files that an engine without a container reads."""
+    return ["/etc/nccl.conf", *re.findall(r"/opt/sparkgen/[^\s'\"]+", script)]
 
 
 def changed_since(node: Machine, started: str, paths: Iterable[str]) -> list[str]:
@@ -312,9 +326,12 @@ def changed_since(node: Machine, started: str, paths: Iterable[str]) -> list[str
 
 
 def changed_after(node: Machine, began: float, paths: Iterable[str]) -> list[str]:
-    """Files that have changed after a time."""
-    files = {path: node.at(path) for path in paths}
-    return [path for path in files if files[path].is_file() and files[path].stat().st_ctime > began]
+    """Files that have changed after a time, and files in folders of the bundle."""
+    tops = {path: node.at(path) for path in paths}
+    files = {path: file for path, file in tops.items() if file.is_file()}
+    for top in (top for path, top in tops.items() if path.startswith("/opt/") and top.is_dir()):
+        files |= {node.shown(file): file for file in sorted(top.rglob("*")) if file.is_file()}
+    return [path for path, file in files.items() if file.stat().st_ctime > began]
 
 
 def process_faults(node: Machine, engine: Engine, process: str) -> list[str] | None:
@@ -481,7 +498,9 @@ class RunningChecks(Machine):
     def _running(self, engine: Engine) -> Case:
         if engine.venv:
             told = process_faults(self, engine, engine.process())
-            return first({"closed": told is None, "other": told}, faults=some_of(told or (), 3))
+            older = self.changed_since(engine.unit, STARTED, named(self.own(engine.script)))
+            faults = [*(told or ()), *as_before(older)]
+            return first({"closed": told is None, "other": faults}, faults=some_of(faults, 3))
         have, want = self.container(engine.unit), composed(self.own(engine.compose))
         state = have.get("State", {}).get("Status", "running")
         states = {
@@ -491,7 +510,8 @@ class RunningChecks(Machine):
         }
         if any(states.values()):
             return first(states, state=state)
-        faults = container_faults(self, want[engine.unit], have, self.referred(engine))
+        read = [*mounted(want[engine.unit]), *self.referred(engine)]
+        faults = container_faults(self, want[engine.unit], have, read)
         faults += self.older_secrets(engine)
         return first({"other": faults}, faults=some_of(faults, 3))
 
@@ -505,31 +525,39 @@ class RunningChecks(Machine):
         given, now = (Facts(self.at(p)) for p in (f"/run/{engine.unit}/secrets", SECRETS))
         return [f"an older {n}" for n in given.values if given.all(n)[-1:] != now.all(n)[-1:]]
 
+    # What a container sees as a folder is read again when its unit is reloaded.
+    def of_service(self, unit: str, want: dict[str, Any], have: dict[str, Any]) -> list[str]:
+        """How the container of a service differs from its Compose file."""
+        read = mounted(want)
+        folders = [path for path in read if self.at(path).is_dir()]
+        faults = container_faults(self, want, have, [path for path in read if path not in folders])
+        return faults + as_before(self.changed_since(unit, CHANGED, folders))
+
     def _containers(self) -> Iterator[Case]:
-        files = (self.here / "opt/sparkgen").glob("*.yaml")
-        texts = {file: text_of(file) for file in sorted(files) if file.name != "compose.yaml"}
-        services = {f: composed(text) for f, text in texts.items() if "\nservices:" in text}
-        wanted = {name: want for service in services.values() for name, want in service.items()}
+        files = sorted((self.here / "opt/sparkgen").glob("*.yaml"))
+        texts = {f"sparkgen-{file.stem}": text_of(file) for file in files}
+        services = {u: text for u, text in texts.items() if "\nservices:" in text}
+        services.pop("sparkgen-compose", None)
+        wanted = {
+            name: (u, one) for u, text in services.items() for name, one in composed(text).items()
+        }
         there = {name: self.container(name) for name in wanted}
         live = [name for name in wanted if there[name].get("State", {}).get("Running")]
-        faults = {name: container_faults(self, wanted[name], there[name]) for name in live}
-        wrong = [f"{name} runs with {some_of(found, 3)}" for name, found in faults.items() if found]
+        faults = {name: self.of_service(*wanted[name], there[name]) for name in live}
+        wrong = {name: some_of(found, 3) for name, found in faults.items() if found}
         own = [engine.unit for engine in self.engines]
         # launch.sh has one that checks the settings.
         known = {*wanted, *own, *(f"{name}-check" for name in own)}
         names = ("docker", "ps", "--format", "{{.Names}}", "--filter", "name=^sparkgen-engine")
         left = [name for name in self.ask(*names).text.split() if name not in known]
         if services or left:
-            begin = wrong[0].split()[0] if wrong else ""
-            gone = [
-                f"{name} of {unit}"
-                for file, service in services.items()
-                if self.unit(unit := f"sparkgen-{file.stem}").get("ActiveState") == "active"
-                for name in service
-                if name not in live
-            ]
+            active = {unit for unit in services if self.unit(unit).get("ActiveState") == "active"}
+            absent = {name: unit for name, (unit, _) in wanted.items() if name not in live}
+            gone = [f"{name} of {unit}" for name, unit in absent.items() if unit in active]
             states = {"other": wrong, "gone": gone, "left": left}
-            about = {"right": len(live), "wrong": wrong, "gone": gone, "begin": begin}
+            units = " ".join(dict.fromkeys(wanted[name][0] for name in wrong))
+            found = [f"{name} runs with {text}" for name, text in wrong.items()]
+            about = {"right": len(live), "wrong": found, "gone": gone, "units": units}
             yield Case(first(states).condition, {**about, "left": " ".join(left)})
 
     def _gpu(self) -> Case | None:

@@ -140,15 +140,23 @@ def without_memory():
     import torch
     from torch.overrides import TorchFunctionMode
     from torch.utils._device import _device_constructors
+    from torch.utils._pytree import tree_leaves, tree_map_only
 
     makers = _device_constructors()
 
     def is_gpu(value):
         return isinstance(value, (str, torch.device)) and str(value).startswith("cuda")
 
+    def together(given):
+        """Tables lose their memory beside tensors without: operators need all on one device."""
+        held = [each for each in tree_leaves(given) if isinstance(each, torch.Tensor)]
+        if len({each.device for each in held}) < 2:
+            return given
+        return tree_map_only(torch.Tensor, lambda each: each.to("meta"), given)
+
     class WithoutMemory(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
-            kwargs = dict(kwargs or {})
+            args, kwargs = together((args, dict(kwargs or {})))
             if function in makers:
                 kwargs.pop("pin_memory", None)
                 empty = function(*args, **{**kwargs, "device": "meta"})
