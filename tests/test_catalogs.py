@@ -331,8 +331,8 @@ TABLES = {
 
 # What the first column of a table is called.
 FIRST_COLUMNS = {
-    *("engine", "flag", "id", "key", "keys", "kind", "label", "libyaml's message", "looks", "name"),
-    *("of", "path", "path with that name", "program", "rule", "setting", "use"),
+    *("digit", "engine", "flag", "id", "key", "keys", "kind", "label", "libyaml's message"),
+    *("looks", "name", "of", "path", "path with that name", "program", "rule", "setting", "use"),
     "what they are for",
 }
 

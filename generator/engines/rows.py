@@ -279,12 +279,7 @@ def _draft(start: Start) -> Any:
 @cache
 def _classes() -> Mapping[tuple[str, str], str]:
     """The first release with a class for a kind of model, by engine."""
-    return {
-        (engine, kind): first
-        for kind, *firsts in resources.rows("model-classes")
-        for engine, first in zip(("vllm", "sglang"), firsts, strict=True)
-        if first != "-"
-    }
+    return {(engine, kind): first for kind, engine, first in resources.rows("model-classes")}
 
 
 def class_since(start: Start) -> str | None:

@@ -54,8 +54,8 @@ _BASELINE = ["net.ipv4.ip_forward = 0", "net.ipv4.ping_group_range = 0 0"] + [
 _NEIGHBOURS = "retrans 100"
 
 _WITHOUT_EFFECT = {
-    ("VirtualLink", "WakeOnLan"),
-    ("VirtualLink", "RequiredForOnline"),
+    ("Link", "WakeOnLan"),
+    ("Link", "RequiredForOnline"),
     ("Network", "ConfigureWithoutCarrier"),
     ("Network", "IPv6AcceptRA"),
     ("Network", "LinkLocalAddressing"),
