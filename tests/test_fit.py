@@ -810,8 +810,8 @@ def test_another_model_is_not_taken_for_one_of_the_catalog(source: str) -> None:
 @pytest.mark.parametrize(
     ("name", "states"),
     [
-        ("nvidia-nemotron-3-nano-30b-a3b-bf16", {"0.25.1": 1, "0.31.0": 2, "0.32.0": 3}),
-        ("qwen3.6-27b", {"0.25.1": 1, "0.32.0": 2, "0.33.0": 3}),
+        ("nvidia-nemotron-3-nano-30b-a3b-bf16", {"0.27.1": 1, "0.31.0": 2, "0.32.0": 3}),
+        ("qwen3.6-27b", {"0.25.1": 1, "0.27.1": 1, "0.28.0": 2, "0.33.0": 3}),
     ],
 )
 def test_prefixes_and_checkpoints_of_states_by_release(name: str, states: dict[str, int]) -> None:
@@ -851,6 +851,27 @@ def test_layers_of_a_draft_model_are_grouped_with_the_models_own() -> None:
     found = assess(some_nodes(1), model, engine)
     assert found
     assert found.nodes[0].kv_one_gib == pytest.approx(71.59 / 7.353, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "kept"),
+    [("vllm", "0.24.0", 5), ("vllm", "0.26.0", 1), ("sglang", "0.5.23", 5)],
+)
+def test_windows_of_a_draft_count_where_the_engine_has_them(
+    name: str, version: str, kept: int
+) -> None:
+    """Four of its five layers have a window of 2048 tokens, with 2048 elements for each."""
+    drafts = {"method": "dflash", "source": "z-lab/gemma-4-31B-it-DFlash", "tokens": 8}
+    model = {"source": "google/gemma-4-31B-it", "context_length": 131072}
+    args = {"max-num-batched-tokens": 2048} if name == "vllm" else {}
+    engine = an_engine(name=name, version=version, args=args)
+    fits = [
+        assess(some_nodes(1), a_model(**model, **drafted), engine)
+        for drafted in ({}, {"speculative": drafts})
+    ]
+    alone, with_drafts = (fit.nodes[0].kv_one_gib for fit in fits if fit)
+    more = (with_drafts - alone) * GIB / (2048 * 2 * 131072)
+    assert kept - 0.1 <= more < kept + 0.5
 
 
 def test_cache_of_a_draft_model_is_known_or_requested() -> None:

@@ -8,13 +8,14 @@ from generator.resources import rows
 
 @record
 class DraftCache:
-    """What a draft model caches: elements per token over all its layers, and tokens of a window.
+    """What a draft model caches: elements per token over all its layers.
 
-    The window is 0 if it keeps all tokens.
+    `windowed` of them have a window of `window` tokens, which not every engine makes use of.
     """
 
     elements: float
     layers: int = 1
+    windowed: int = 0
     window: int = 0
 
 

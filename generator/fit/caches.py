@@ -264,13 +264,15 @@ def _tokens_of_layers(
         found["index"] = (here.indexed, everywhere.indexed, entry / shape.indexer.pooled)
     if draft := split.draft:
         size = draft.elements / draft.layers * requested.cached / split.tensor
-        found["draft"] = (draft.layers, draft.layers, size)
+        windowed = draft.windowed if requested.windows_drafts else 0
+        found["draft"] = (draft.layers - windowed, draft.layers - windowed, size)
+        found["windowed draft"] = (windowed, windowed, size)
     return found
 
 
 def _window(kind: str, shape: Shape, split: Split) -> int:
     """The window of layers of a kind in tokens, 0 if they keep all."""
-    if kind == "draft" and split.draft:
+    if kind == "windowed draft" and split.draft:
         return split.draft.window
     return (shape.sliding_window or 0) if kind == "window" else 0
 

@@ -57,7 +57,7 @@ class Requested:
     `context_ranks` share the tokens of a sequence. `scored` is the size in bytes of the scores that
     a sparse attention's index computes at once, and `sized_gathers` whether its entries are
     gathered in less space for long contexts. With `schedules_ahead` a step is scheduled while
-    another one runs.
+    another one runs. `windows_drafts`: a draft's layers with windows keep only these.
     """
 
     context: int
@@ -87,6 +87,7 @@ class Requested:
     scored: int = 0
     sized_gathers: bool = False
     schedules_ahead: bool = True
+    windows_drafts: bool = False
 
 
 def element_bytes(model: DeclaredModel) -> float | None:
@@ -155,6 +156,7 @@ def requested(
         context_ranks=context_ranks(engine),
         scored=_scored(engine, paging) if paging else 0,
         sized_gathers=paging is not None and version >= paging.sizes_gathers,
+        windows_drafts=paging is not None and version >= paging.windows_drafts,
         schedules_ahead="async-scheduling" not in settings or settings.is_on("async-scheduling"),
     )
 

@@ -57,6 +57,7 @@ class Paging:
     `checkpoints_states` and `checkpoints_delta`: prefilling keeps one more state per sequence for
     its prefix, for Mamba and Kimi's layers and for gated delta layers. `compresses`: it has
     compressed attention (DeepSeek-V4), and `shares_entries`: those of others (V4.1).
+    `windows_drafts`: layers of a DFlash draft that have a window keep no more than it.
     `caches_pooled`: it caches 8 bits if an entry of the index stands for several tokens of plain
     attention (Qwen3.8-Flash-Next). `sizes_gathers`: the buffer that gathers a sparse attention's
     index is smaller for long contexts. `scores_variable` sets the MiB of scores that this index
@@ -72,6 +73,7 @@ class Paging:
     checkpoints_delta: Release
     compresses: Release
     shares_entries: Release
+    windows_drafts: Release
     caches_pooled: Release
     sizes_gathers: Release
     scores_variable: str
