@@ -20,6 +20,7 @@ _NAMES = {
     "activations": "graphs and activations",
 }
 _SPEEDS = ("decode", "prefill")
+_PER_ROOM = ("sequences", "cache_tokens")
 
 
 def compared(known: bool) -> Iterator[Printed]:
@@ -27,8 +28,33 @@ def compared(known: bool) -> Iterator[Printed]:
     for start in starts():
         if start.is_held_out and start.is_known == known:
             for figure in start.figures:
-                if figure.kind in _NAMES and (figure.kind != "room" or start.on_sparks):
+                is_told = figure.kind in _NAMES and (figure.kind != "room" or start.on_sparks)
+                if is_told and two_layouts(figure) is None:
                     yield figure
+
+
+def two_layouts(figure: Printed) -> tuple[float, float] | None:
+    """A figure of the cache as both layouts have it that `fit` tells of an unknown build."""
+    if _NAMES.get(figure.kind) != "cache" or figure.ours is None:
+        return None
+    start = figure.start
+    context = figure.data.get("context") or figure.data.get("tokens")
+    fit = figure.fit_at(context) if context else start.fit
+    if fit is None or not fit.layouts:
+        return None
+    one = max(node.kv_one_gib for node in fit.nodes)
+    before, since = (
+        figure.ours * (one / size if figure.kind in _PER_ROOM else size / one)
+        for size in fit.layouts
+    )
+    return before, since
+
+
+def unknown_layouts() -> list[tuple[Printed, float, float]]:
+    """Held-out figures of builds whose layout is unknown, each with both that are told."""
+    held = (start for start in starts() if start.is_held_out)
+    figures = [figure for start in held for figure in start.figures]
+    return [(figure, *both) for figure in figures if (both := two_layouts(figure))]
 
 
 def speed_of(figure: Printed) -> Speed | None:
@@ -92,6 +118,18 @@ def markdown() -> str:
     lines.append(f"| speeds without evidence for a range | {len(speeds()) - len(told)} |")
     lines.append(f"| KV cache memory within its interval, releases | {sum(held)} of {len(held)} |")
     lines.append(f"| wrong verdicts | {len(wrong_verdicts())} |")
+    unknown = unknown_layouts()
+    between = sum(0.97 * min(told) <= figure.value <= 1.03 * max(told) for figure, *told in unknown)
+    lines.append(f"| cache, layout unknown: between both layouts | {between} of {len(unknown)} |")
+    lines += [
+        "",
+        "| Layout of the cache unknown | Published | As in earlier releases | As in later |",
+    ]
+    lines.append("|---|---|---|---|")
+    lines += [
+        f"| {_linked(figure)} | {figure.value:g} | {before:.4g} | {since:.4g} |"
+        for figure, before, since in unknown
+    ]
     lines += ["", "| Off by more than a tenth | Published | Computed | Difference |"]
     lines.append("|---|---|---|---|")
     for known in (True, False):
@@ -109,9 +147,12 @@ def _row(name: str, figures: Sequence[Printed]) -> list[str]:
 
 
 def _off(figure: Printed) -> str:
+    return f"| {_linked(figure)} | {figure.value:g} | {figure.ours:.4g} | {figure.error:+.0%} |"
+
+
+def _linked(figure: Printed) -> str:
     kind = _NAMES[figure.kind] if figure.kind == "room" else figure.kind
-    name = f"[{figure.start.path.stem}](evidence/{figure.start.path.name}): {kind}"
-    return f"| {name} | {figure.value:g} | {figure.ours:.4g} | {figure.error:+.0%} |"
+    return f"[{figure.start.path.stem}](evidence/{figure.start.path.name}): {kind}"
 
 
 if __name__ == "__main__":

@@ -21,11 +21,11 @@ from generator.fit.parts import parameters
 from generator.fit.requested import (
     Requested,
     element_bytes,
-    given_stages,
     needed,
     requested,
     sequences,
     share_bytes,
+    stages_of,
 )
 from generator.fit.speed import Speed, decode, prefill
 from generator.hardware import NEWER_VISIBLE_GIB
@@ -520,8 +520,8 @@ def _layouts(
         return ()
     major, minor = paging.packs[:2]
     sizes = []
-    for release_ in ((major, minor - 1), (major, minor)):
-        other = replace(wanted, version=release_)
+    for version in (min(wanted.version, (major, minor - 1)), max(wanted.version, paging.packs)):
+        other = replace(wanted, version=version)
         held = (cache(whole, each.split, other, paging).sequence(wanted.context) for each in found)
         sizes.append(_gib(max(held)))
     return tuple(sizes)
@@ -547,10 +547,10 @@ def _speeds(
 def _layout(known: Shape, engine: DeclaredEngine) -> Layout | None:
     """The split, or None if the given stages don't match the model."""
     sizes, layers = engine.parallel, known.layers
-    given = given_stages(engine) or ()
+    traits = ENGINE_TRAITS[engine.name]
+    given = stages_of(engine.environment.first(traits.stage_variable)) or ()
     if given and (len(given) != sizes.pipeline or sum(given) != layers):
         return None
-    traits = ENGINE_TRAITS[engine.name]
     if traits.larger_first:
         stages = formulas.first_stages_larger(layers, sizes.pipeline)
     else:

@@ -19,7 +19,6 @@ from generator.models.architecture import (
     WIDE_STATE,
     Compressed,
     Recurrent,
-    Shape,
 )
 from generator.records import record, replace
 
@@ -173,10 +172,10 @@ def _apart(model: CompleteShape, split: Split, requested: Requested) -> Iterator
     """
     shape = model.shape
     token = _tokens_of_layers(model, split, requested)
-    for kind, (here, everywhere, size) in token.items():
+    for kind, (here, everywhere, size, window) in token.items():
         if not here:
             continue
-        if window := _window(kind, shape, split):
+        if window:
             block = requested.window_cells
             page = ceil(block * size)
             yield Pages("window", here, everywhere, block, page, window, spare=0)
@@ -212,11 +211,11 @@ def _paged(
         state = _state_bytes(shape.recurrent, split.tensor, requested)
         kernel = max(_LATENT_KERNEL_BLOCK if latent else _KERNEL_BLOCK, requested.block or 0)
         block = max(block, kernel * ceil(state / (kernel * token["full"][2])))
-    for kind, (here, everywhere, size) in token.items():
+    for kind, (here, everywhere, size, window) in token.items():
         if not everywhere:
             continue
         page = ceil(block * size)
-        if window := _window(kind, shape, split):
+        if window:
             yield Pages("window", here, everywhere, block, page, window)
         elif kind == "index" and shape.indexer and shape.indexer.pooled > 1:
             yield Pages("full", here, everywhere, block, page, pads=False, ranks=ranks)
@@ -251,30 +250,25 @@ def _states(recurrent: Recurrent, requested: Requested, paging: Paging) -> int:
 
 def _tokens_of_layers(
     model: CompleteShape, split: Split, requested: Requested
-) -> dict[str, tuple[int, int, float]]:
-    """By kind: layers here, layers in all, and bytes per token and layer on a rank."""
+) -> dict[str, tuple[int, int, float, int]]:
+    """By kind: layers here, layers in all, bytes per token and layer on a rank, and the window."""
     shape, here, everywhere = model.shape, split.here, split.all
     full = _token_bytes(model, split.tensor, requested)
+    own, window = _window_bytes(model, split.tensor, requested), shape.sliding_window or 0
     found = {
-        "full": (here.attention + split.drafts, everywhere.attention + split.drafts, full),
-        "window": (here.sliding, everywhere.sliding, _window_bytes(model, split.tensor, requested)),
+        "full": (here.attention + split.drafts, everywhere.attention + split.drafts, full, 0),
+        "window": (here.sliding, everywhere.sliding, own, window),
     }
     if shape.indexer:
         entry = formulas.indexer_cache_bytes(shape.indexer.head, shape.indexer.wide)
-        found["index"] = (here.indexed, everywhere.indexed, entry / shape.indexer.pooled)
+        found["index"] = (here.indexed, everywhere.indexed, entry / shape.indexer.pooled, 0)
     if draft := split.draft:
         size = draft.elements / draft.layers * requested.cached / split.tensor
         windowed = draft.windowed if requested.windows_drafts else 0
-        found["draft"] = (draft.layers - windowed, draft.layers - windowed, size)
-        found["windowed draft"] = (windowed, windowed, size)
+        kept = draft.layers - windowed
+        found["draft"] = (kept, kept, size, 0)
+        found["windowed draft"] = (windowed, windowed, size, draft.window)
     return found
-
-
-def _window(kind: str, shape: Shape, split: Split) -> int:
-    """The window of layers of a kind in tokens, 0 if they keep all."""
-    if kind == "windowed draft" and split.draft:
-        return split.draft.window
-    return (shape.sliding_window or 0) if kind == "window" else 0
 
 
 def _token_bytes(model: CompleteShape, tensor: int, requested: Requested) -> float:

@@ -122,7 +122,7 @@ def step(engine: DeclaredEngine) -> int:
 def requested(
     model: DeclaredModel, engine: DeclaredEngine, context: int, cached: float
 ) -> Requested:
-    """What a site requests; `longest` is the model's own context, which is the default."""
+    """What a site requests with sequences of this many tokens."""
     traits, settings = ENGINE_TRAITS[engine.name], engine.settings
     drafted = (model.speculative.tokens or 0) if model.speculative else 0
     batch = defaults(engine)
@@ -275,11 +275,6 @@ def share_bytes(visible: float, utilization: float, shares_free: bool) -> float:
     llama.cpp, `--fit-target`.
     """
     return (visible - (NOT_FREE_BYTES if shares_free else 0)) * utilization
-
-
-def given_stages(engine: DeclaredEngine) -> tuple[int, ...] | None:
-    """Layers of each pipeline stage as a variable gives them; None if none does, or not so."""
-    return stages_of(engine.environment.first(ENGINE_TRAITS[engine.name].stage_variable))
 
 
 def stages_of(text: str) -> tuple[int, ...] | None:
