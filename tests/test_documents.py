@@ -88,7 +88,7 @@ def test_figures_of_the_front_page_are_those_of_the_table() -> None:
         ("all", "of {0} figures, {2} are within 3% and {3} within 10% ("),
         (
             "KV cache memory",
-            "of {0} for KV cache memory, which decides, {2} are within 3%.",
+            "of {0} for KV cache memory, which decides whether a model fits, {2} are within 3%.",
         ),
     ):
         named = row if "," in row else f"{row}, releases"
