@@ -11,18 +11,23 @@ class View:
     """Who answers to which name, as clients of the one bundle or the other see it."""
 
     def __init__(self, change: Change) -> None:
-        self.successors = dict(successors(change))
+        self.successors, former = dict(successors(change)), dict[str, list[str]]()
+        for old, new in self.successors.items():
+            former.setdefault(new, []).append(old)
         self._behind: dict[str, list[tuple[Desired, Door, LiveEngine]]] = {}
+        # Those that may change with what is done at a node, or with the drain of a group there.
         self._at: dict[str, set[str]] = {}
+        self._drained: dict[tuple[str, str], set[str]] = {}
         for bundle in (change.before, change.after):
             for door in bundle.doors:
                 for engine in (bundle.by_group[group] for group in door.groups):
                     own = [name for name in engine.names if name in door.names]
-                    was = [old for old, new in self.successors.items() if new in own]
+                    was = [old for new in own for old in former.get(new, ())]
                     for name in (*own, *was):
                         self._behind.setdefault(name, []).append((bundle, door, engine))
-                        for node in (door.node, *engine.nodes):
-                            self._at.setdefault(node, set()).add(name)
+                    for node in (door.node, *engine.nodes):
+                        self._at.setdefault(node, set()).update(own, was)
+                    self._drained.setdefault((door.node, engine.group), set()).update(own, was)
         self._after = change.after
 
     def answers(
@@ -49,13 +54,13 @@ class View:
 
     def changed(self, before: Cluster, after: Cluster, node: str) -> Iterable[str]:
         """The names to which something else may answer now that something was done on a node."""
-        if before.drained != after.drained:
-            return self._behind
+        drained = before.drained ^ after.drained
+        names = {name for each in drained for name in self._drained.get(each, ())}
         was, now = before.nodes.get(node), after.nodes.get(node)
         is_like = was and now and (was.running, was.address) == (now.running, now.address)
         if before.serving is after.serving and (is_like or not was):
-            return ()
-        return self._at.get(node, ()) if node else self._behind
+            return names
+        return names | self._at.get(node, set()) if node else self._behind
 
 
 def stray(change: Change) -> Iterator[tuple[str, str, LiveEngine]]:

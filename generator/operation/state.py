@@ -54,13 +54,20 @@ class Program:
     boots: bool = True
     reloads: frozenset[str] = frozenset()
 
+    @cached_property
+    def _compared(self) -> dict[int, tuple["Program", bool]]:
+        """The programs that it was compared with, which is asked again for each step."""
+        return {}
+
     def is_like(self, other: "Program | None") -> bool:
         """Whether it would run in the same way."""
-        if other is None or self.reads.keys() != other.reads.keys():
-            return False
-        return self is other or all(
-            same(path, text, other.reads[path]) for path, text in self.reads.items()
-        )
+        if other is None or self is other:
+            return self is other
+        if id(other) not in self._compared:
+            self._compared[id(other)] = other, self.reads.keys() == other.reads.keys() and all(
+                same(path, text, other.reads[path]) for path, text in self.reads.items()
+            )
+        return self._compared[id(other)][1]
 
     def command(self, was: "Program | None") -> str:
         """What has it run in place of what runs under its unit; empty if nothing has to."""
@@ -162,7 +169,7 @@ class LiveEngine:
         """What tells it from an engine of the same group on other nodes."""
         return self.group, *self.nodes
 
-    @property
+    @cached_property
     def endpoint(self) -> tuple[str, str]:
         """Where requests reach it, whatever its group is called."""
         return self.nodes[0], self.url
