@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import product
 
 from generator import resources
 from generator.bundle.escaping import sh
@@ -183,11 +182,23 @@ class Change:
     def continued(self) -> Mapping[str, state.LiveEngine]:
         """What becomes of each engine that runs, by its group, unless it goes."""
         found = dict(self.switched)
-        old, new = self.before.running.values(), self.after.running.values()
-        kin = [(near, pair) for pair in product(old, new) if (near := _kinship(*pair))]
-        for _, (one, other) in sorted(kin, key=lambda each: -each[0]):
-            if one.group not in found and other not in found.values():
+        places = {engine.group: at for at, engine in enumerate(self.after.running.values())}
+        alike: dict[object, dict[str, state.LiveEngine]] = {}
+        for engine in self.after.running.values():
+            for key in _traits(engine):
+                alike.setdefault(key, {})[engine.group] = engine
+        taken = {engine.group for engine in found.values()}
+        kin = [
+            (-_kinship(one, other), at, places[group], one, other)
+            for at, one in enumerate(self.before.running.values())
+            for group, other in {
+                g: e for key in _traits(one) for g, e in alike.get(key, {}).items()
+            }.items()
+        ]
+        for *_, one, other in sorted(kin, key=lambda each: each[:3]):
+            if one.group not in found and other.group not in taken:
                 found[one.group] = other
+                taken.add(other.group)
         return found
 
     @cached_property
@@ -488,6 +499,11 @@ def _likeness(old: state.LiveCable, new: state.LiveCable) -> int:
         return 2 * (old.label == new.label)
     is_alike = old.number == new.number and {*old.nodes} == {*new.nodes}
     return 2 if {*old.ends} & {*new.ends} else is_alike
+
+
+def _traits(engine: state.LiveEngine) -> tuple[object, ...]:
+    """What one of two engines has in common with the other if it may become that."""
+    return ("group", engine.group), frozenset(engine.nodes), *engine.names
 
 
 def _kinship(old: state.LiveEngine, new: state.LiveEngine) -> int:

@@ -51,12 +51,22 @@ def plan(change: Change) -> list[Moment]:
 
 # What people do is taken to last longer than what has a limit.
 BY_HAND_SECONDS = 3600
+# How many actions are tried at other places, so that large sites don't take minutes.
+MOST_TRIES = 5000
 _Step = list[Moment]
 
 
 def _steps(moments: Sequence[Moment]) -> list[_Step]:
     """The moments that people are told as one step."""
     return [list(own) for _, own in groupby(moments, lambda moment: moment.action.title)]
+
+
+def _moves(steps: Sequence[_Step]) -> Iterator[tuple[int, int]]:
+    """Where steps of each time in which names are not answered might be, and where it might begin."""
+    marked = groupby(enumerate(steps), lambda each: any(m.lost for m in each[1]))
+    for run in [[at for at, _ in own] for is_lost, own in marked if is_lost]:
+        yield from ((at, to) for at in run if _price(steps[at]) for to in (run[0], run[-1]))
+        yield from ((run[0], at) for at in run)
 
 
 def _price(step: _Step) -> int:
@@ -87,6 +97,7 @@ class _Course:
         self._waiting = [action for action in self.left if action.phase == do.WAIT]
         self._active = {engine.place: engine for engine in change.active}
         self._awaits, self._switched = True, [*change.switched.values()]
+        self._tries = MOST_TRIES
         checked = (action.nodes for action in self.left if action.nodes)
         self._linked = [change.disturbed, *map(set, checked)]
         # Where people work while an engine is down.
@@ -105,16 +116,11 @@ class _Course:
 
     def shorten(self) -> None:
         """Move steps out of the time in which names are not answered, and stops to its end."""
-        steps, is_moved = _steps(self.moments), True
-        while is_moved:
-            is_moved = False
-            marked = groupby(enumerate(steps), lambda each: any(m.lost for m in each[1]))
-            for run in [[at for at, _ in own] for is_lost, own in marked if is_lost]:
-                moves = [(at, to) for at in run for to in (run[0], run[-1])]
-                for at, to in [*moves, *((run[0], at) for at in run)]:
-                    if at != to and (moved := self._moved(steps, at, to)):
-                        steps, is_moved = moved, True
-                        break
+        better = _steps(self.moments)
+        while better:
+            steps = better
+            tried = (self._moved(steps, at, to) for at, to in _moves(steps) if at != to)
+            better = next(filter(None, tried), [])
         self.moments = [moment for step in steps for moment in step]
 
     def _moved(self, steps: Sequence[_Step], at: int, to: int) -> list[_Step]:
@@ -122,12 +128,13 @@ class _Course:
         low, high = min(at, to), max(at, to)
         others = [*steps[low:at], *steps[at + 1 : high + 1]]
         others.insert(to - low, steps[at])
-        self.now = steps[low][0].before
-        self._groups = self._view.groups(self.now)
-        self.moments = []
+        self.now, self.moments = steps[low][0].before, []
         for action in (moment.action for step in others for moment in step):
-            if action.unmet(self.now):
+            self._tries -= 1
+            if self._tries < 0 or action.unmet(self.now):
                 return []
+            if not self.moments:
+                self._groups = self._view.groups(self.now)
             self._do(action)
         new, old = _steps(self.moments), steps[low : high + 1]
         is_same = self.now == old[-1][-1].after and sum(map(_price, new)) < sum(map(_price, old))
