@@ -62,7 +62,7 @@ def _steps(moments: Sequence[Moment]) -> list[_Step]:
 
 
 def _moves(steps: Sequence[_Step]) -> Iterator[tuple[int, int]]:
-    """Where steps of each time in which names are not answered might be, and where it might begin."""
+    """Where the steps of a time without answers might be, and where it might begin."""
     marked = groupby(enumerate(steps), lambda each: any(m.lost for m in each[1]))
     for run in [[at for at, _ in own] for is_lost, own in marked if is_lost]:
         yield from ((at, to) for at in run if _price(steps[at]) for to in (run[0], run[-1]))

@@ -64,8 +64,10 @@ class Program:
         if other is None or self is other:
             return self is other
         if id(other) not in self._compared:
-            self._compared[id(other)] = other, self.reads.keys() == other.reads.keys() and all(
-                same(path, text, other.reads[path]) for path, text in self.reads.items()
+            self._compared[id(other)] = (
+                other,
+                self.reads.keys() == other.reads.keys()
+                and all(same(path, text, other.reads[path]) for path, text in self.reads.items()),
             )
         return self._compared[id(other)][1]
 
