@@ -176,15 +176,23 @@ def drain(node: str, group: str, engine: state.LiveEngine, doors: must.Doors) ->
 _STOPPED = "{} has stopped"
 
 
-def undrain(node: str, group: str, engine: state.LiveEngine, was: state.LiveEngine) -> Action:
-    """Have the proxy send a group requests again, once another engine serves in place of `was`."""
+def undrain(
+    node: str, group: str, engine: state.LiveEngine, was: state.LiveEngine, doors: must.Doors
+) -> Action:
+    """Have the proxy send a group requests again, once another engine serves in place of `was`.
+
+    The proxy must have the other one's address by then.
+    """
     proxy = node, group
     stopped = must.is_prepared(_STOPPED.format(was.place))
+    needs = [must.runs(node, state.PROXY), must.serves(engine), stopped]
+    if engine.is_active:
+        needs.append(must.is_found(node, group, doors.known))
     return Action(
         (23,),
         f"/opt/sparkgen/proxy.sh undrain {group}",
         node,
-        (must.runs(node, state.PROXY), must.serves(engine), stopped),
+        tuple(needs),
         lambda now: replace(now, drained=now.drained - {proxy}),
         0,
         is_needless=lambda now: proxy not in now.drained,

@@ -6,7 +6,7 @@ from typing import Concatenate, ParamSpec
 from generator.operation import state
 from generator.operation.firewall import lets_in
 from generator.operation.meaning import same
-from generator.records import record
+from generator.records import record, replace
 
 # What does not hold yet, in words; empty if the condition is met.
 Requirement = Callable[[state.Cluster], str]
@@ -246,6 +246,17 @@ def serves(now: state.Cluster, engine: state.LiveEngine) -> str:
     """An engine answers, unless it waits for its turn."""
     is_right = engine.place in now.serving or not engine.is_active
     return "" if is_right else f"{engine.group} does not serve"
+
+
+@condition
+def is_found(
+    now: state.Cluster, node: str, group: str, known: Sequence[tuple[state.Desired, state.Door]]
+) -> str:
+    """The proxy on a node, as it runs, has a group at an address where an engine answers."""
+    sent = replace(now, drained=now.drained - {(node, group)})
+    own = ((b, d, b.by_group[group]) for b, d in known if d.node == node and group in d.groups)
+    is_found = any(e.endpoint in now.listening and _lets_through(sent, b, d, e) for b, d, e in own)
+    return "" if is_found else f"the proxy on {node} does not know where {group} is"
 
 
 @condition

@@ -371,7 +371,7 @@ def _engines(change: Change) -> Iterator[Action]:
             yield do.drain(node, group, engine, doors)
             again = change.after.by_group.get(group) or change.continued.get(engine.group)
             if again and node in stays:
-                yield do.undrain(node, group, again, engine)
+                yield do.undrain(node, group, again, engine, doors)
         booted = [name for name in engine.nodes if name in change.power_cycled]
         for name in engine.nodes[:1] if engine.job else engine.nodes:
             yield do.stop(name, engine, doors)

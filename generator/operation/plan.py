@@ -209,7 +209,7 @@ class _Course:
             return LOADS if self._awaits and not is_vain else WAITS
         is_later = action.phase >= do.LATER or not self._is_waited_for(action.node)
         if is_later and not more and self._is_open():
-            return STOPS
+            return SHOWN if action.phase >= do.LATER else STOPS
         if self._lost(after, action, is_spare=True):
             return HARM
         lost = self._lost(meanwhile, action, is_spare=action.phase == do.SWITCH)
