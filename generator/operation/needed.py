@@ -182,20 +182,14 @@ class Change:
     def continued(self) -> Mapping[str, state.LiveEngine]:
         """What becomes of each engine that runs, by its group, unless it goes."""
         found = dict(self.switched)
-        places = {engine.group: at for at, engine in enumerate(self.after.running.values())}
-        alike: dict[object, dict[str, state.LiveEngine]] = {}
+        alike = dict[object, list[state.LiveEngine]]()
         for engine in self.after.running.values():
-            for key in _traits(engine):
-                alike.setdefault(key, {})[engine.group] = engine
-        taken = {engine.group for engine in found.values()}
-        kin = [
-            (-_kinship(one, other), at, places[group], one, other)
-            for at, one in enumerate(self.before.running.values())
-            for group, other in {
-                g: e for key in _traits(one) for g, e in alike.get(key, {}).items()
-            }.items()
-        ]
-        for *_, one, other in sorted(kin, key=lambda each: each[:3]):
+            for trait in _traits(engine):
+                alike.setdefault(trait, []).append(engine)
+        old, taken = self.before.running.values(), {engine.group for engine in found.values()}
+        all_kin = ((e, other) for e in old for t in _traits(e) for other in alike.get(t, ()))
+        kin = {(one.group, other.group): (one, other) for one, other in all_kin}
+        for one, other in sorted(kin.values(), key=lambda pair: -_kinship(*pair)):
             if one.group not in found and other.group not in taken:
                 found[one.group] = other
                 taken.add(other.group)

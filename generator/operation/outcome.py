@@ -5,7 +5,7 @@ from itertools import groupby
 
 from generator.operation.answers import View, stray
 from generator.operation.needed import Change
-from generator.operation.plan import Moment
+from generator.operation.plan import Moment, steps_of
 from generator.operation.state import Cluster
 from generator.records import record
 
@@ -102,8 +102,7 @@ def _steps(view: View, start: Cluster, moments: Sequence[Moment]) -> Iterator[St
     """Actions with the same words after each other are one step."""
     now, end = view.groups(start), view.groups(moments[-1].after if moments else start)
     had = {name: min(len(own), len(end[name])) for name, own in now.items() if own}
-    for title, group in groupby(moments, lambda moment: moment.action.title):
-        own = list(group)
+    for own in steps_of(moments):
         down, alone = _fewer(had, now)
         for moment in own:
             for after in (moment.during, moment.after):
@@ -113,7 +112,7 @@ def _steps(view: View, start: Cluster, moments: Sequence[Moment]) -> Iterator[St
         seconds = [moment.action.seconds for moment in own]
         nodes = (name for m in own for name in m.action.nodes or (m.action.node,) if name)
         yield Step(
-            title,
+            own[0].action.title,
             tuple(dict.fromkeys(nodes)),
             None if None in seconds else max(each or 0 for each in seconds),
             tuple(name for name in had if name in down),

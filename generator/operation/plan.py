@@ -56,7 +56,7 @@ MOST_TRIES = 5000
 _Step = list[Moment]
 
 
-def _steps(moments: Sequence[Moment]) -> list[_Step]:
+def steps_of(moments: Sequence[Moment]) -> list[_Step]:
     """The moments that people are told as one step."""
     return [list(own) for _, own in groupby(moments, lambda moment: moment.action.title)]
 
@@ -112,11 +112,11 @@ class _Course:
     @property
     def price(self) -> int:
         """How long names are not answered, all together."""
-        return sum(map(_price, _steps(self.moments)))
+        return sum(map(_price, steps_of(self.moments)))
 
     def shorten(self) -> None:
         """Move steps out of the time in which names are not answered, and stops to its end."""
-        better = _steps(self.moments)
+        better = steps_of(self.moments)
         while better:
             steps = better
             tried = (self._moved(steps, at, to) for at, to in _moves(steps) if at != to)
@@ -136,7 +136,7 @@ class _Course:
             if not self.moments:
                 self._groups = self._view.groups(self.now)
             self._do(action)
-        new, old = _steps(self.moments), steps[low : high + 1]
+        new, old = steps_of(self.moments), steps[low : high + 1]
         is_same = self.now == old[-1][-1].after and sum(map(_price, new)) < sum(map(_price, old))
         return [*steps[:low], *new, *steps[high + 1 :]] if is_same else []
 

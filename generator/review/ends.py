@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from generator.bundle.committed import Committed, Content, bundle_of
 from generator.bundle.output import contents
@@ -10,20 +9,6 @@ from generator.bundle.plan import MANIFEST
 from generator.records import record
 from generator.review.history import Snapshot
 from generator.site import Site
-
-
-class Side(Protocol):
-    """Bundles by the names of their sites."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The names of the bundles."""
-
-    def files(self, name: str) -> Mapping[str, Content]:
-        """The files of a bundle; none if it doesn't exist."""
-
-    def title(self, name: str) -> str:
-        """The title of a bundle."""
 
 
 @record
@@ -66,6 +51,10 @@ class CommitSide:
         """`main (0123456789ab)`."""
         commit = self.snapshot.commit
         return f"{self.ref} ({commit})" if not commit.startswith(self.ref) else commit
+
+
+# Bundles by the names of their sites.
+Side = FolderSide | CommitSide
 
 
 def abandoned(end: Side, sites: Mapping[str, Path]) -> dict[str, Committed]:

@@ -1,7 +1,7 @@
 """Files at a commit, read from git's object store: nothing is checked out or fetched."""
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from generator.bundle.committed import Content
@@ -45,14 +45,11 @@ def snapshot(folder: Path, ref: str) -> Snapshot:
     there = _existing(folder)
     commit = _commit(there, ref)
     below = folder.absolute().relative_to(there.absolute()).as_posix()
-    listed = _git(there, "ls-tree", "-r", "-z", commit, "--", f"./{below}").decode(errors="replace")
     bundles: dict[str, dict[str, Blob]] = {}
-    for entry in filter(None, listed.split("\0")):
-        facts, _, path = entry.partition("\t")
-        mode, kind, name = facts.split()
+    for path, blob in _listed(there, commit, below):
         bundle, _, inside = path.removeprefix(f"{below}/" if below != "." else "").partition("/")
-        if kind == "blob" and mode != _SYMBOLIC_LINK and inside:
-            bundles.setdefault(bundle, {})[inside] = Blob(name, mode == _EXECUTABLE)
+        if blob and inside:
+            bundles.setdefault(bundle, {})[inside] = blob
     whole = {name: files for name, files in bundles.items() if MANIFEST in files}
     return Snapshot(folder, commit[:12], whole)
 
@@ -79,14 +76,11 @@ def beside_at_commit(file: Path, ref: str) -> ReadBeside:
 def _source_at_commit(folder: Path, path: str, ref: str) -> Source:
     there = _existing(folder)
     top = (folder / path).absolute().relative_to(there.absolute()).as_posix()
-    listed = _git(there, "ls-tree", "-r", "-z", _commit(there, ref), "--", f"./{top}")
     blobs: dict[str, Blob] = {}
-    for entry in filter(None, listed.decode(errors="replace").split("\0")):
-        facts, _, name = entry.partition("\t")
-        mode, kind, blob = facts.split()
-        if kind != "blob" or mode == _SYMBOLIC_LINK:
+    for name, blob in _listed(there, _commit(there, ref), top):
+        if blob is None:
             return Source(fault=f"{path} is more than plain files at {ref}")
-        blobs[name.removeprefix(top).removeprefix("/")] = Blob(blob, mode == _EXECUTABLE)
+        blobs[name.removeprefix(top).removeprefix("/")] = blob
     if not blobs:
         return nothing_beside(path)
     data = _contents(there, {blob.name for blob in blobs.values()})
@@ -97,6 +91,16 @@ def _source_at_commit(folder: Path, path: str, ref: str) -> Source:
             return fault
         files.append(SourceFile(name, data[found.name], found.executable))
     return Source(tuple(files), is_folder="" not in blobs)
+
+
+def _listed(folder: Path, commit: str, below: str) -> Iterator[tuple[str, Blob | None]]:
+    """What is below a path at a commit, by path; None for what is no plain file."""
+    listed = _git(folder, "ls-tree", "-r", "-z", commit, "--", f"./{below}")
+    for entry in filter(None, listed.decode(errors="replace").split("\0")):
+        facts, _, path = entry.partition("\t")
+        mode, kind, name = facts.split()
+        is_plain = kind == "blob" and mode != _SYMBOLIC_LINK
+        yield path, Blob(name, mode == _EXECUTABLE) if is_plain else None
 
 
 def _existing(folder: Path) -> Path:
