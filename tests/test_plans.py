@@ -39,6 +39,7 @@ from generator.bundle.committed import bundle_of
 from generator.bundle.tree import Tree
 from generator.operation.actions import SERVICE_SECONDS
 from generator.operation.answers import View
+from generator.operation.state import Cluster, Desired
 from generator.records import replace
 from generator.resources import ROOT
 from generator.review.impact import Review, review
@@ -264,6 +265,75 @@ def test_an_engine_that_goes_is_drained_before_the_gateway_forgets_it() -> None:
     at = [told.index(text) for text in (*own, "systemctl reload sparkgen-proxy")]
     assert at == sorted(at), told
     assert not list(faults(found))
+
+
+def in_order(before: Built | None, after: Built | None, *texts: str) -> Plan:
+    """The plan, in which these steps come after each other."""
+    assert before
+    assert after
+    found = planned(before, after)
+    told = [str(step) for step in found.outcome.steps]
+    at = [next((n for n, step in enumerate(told) if text in step), -1) for text in texts]
+    assert -1 not in at, told
+    assert at == sorted(at), told
+    assert not list(faults(found))
+    return found
+
+
+DOOR = "services: {gateway: {node: n3}}\n"
+
+
+def test_the_last_engine_of_a_name_is_drained_before_the_gateway_forgets_it() -> None:
+    """Nobody answers to the name afterwards, so that nothing is lost by draining it."""
+    before = built(groups("a chat n1", "b code n2", "c own n3") + DOOR)
+    after = built(groups("a chat n1", "c own n3") + DOOR)
+    found = in_order(before, after, "drain b", "stop the engine of b", "reload sparkgen-proxy")
+    assert not found.outcome.outages
+
+
+def test_a_new_replica_serves_before_the_gateway_knows_it() -> None:
+    before = built(groups("a chat n1", "c own n3") + DOOR)
+    after = built(groups("a chat n1", "b chat n2", "c own n3") + DOOR)
+    in_order(before, after, "start the engine of b", "wait until", "reload sparkgen-proxy")
+
+
+def test_nothing_is_sent_to_an_address_that_the_gateway_does_not_know_yet() -> None:
+    """Replicas get other addresses: an engine there gets requests only from a proxy that knows."""
+    text = groups("a chat n1", "b chat n2", "c own n3") + DOOR
+    before, after = built(text), built(re.sub(r"10\.0\.0\.([12])/", r"10.0.0.4\1/", text))
+    texts = ("drain a", "stop the engine of a", "systemctl reload sparkgen-proxy", "undrain a")
+    found = in_order(before, after, *texts)
+    for moment in found.moments:
+        group = moment.action.title.partition(" undrain ")[2]
+        doors = [b for b in (found.change.before, found.change.after) if group]
+        urls = {b.by_group[group].url for b in doors if is_in_force(b, moment.before)}
+        assert urls <= {engine.url for engine in moment.before.serving.values()}
+
+
+def is_in_force(bundle: Desired, now: Cluster) -> bool:
+    """Whether the proxy runs as a bundle has it."""
+    running = now.nodes["n3"].running["sparkgen-proxy"]
+    return running == bundle.folders["n3"].programs["sparkgen-proxy"]
+
+
+def test_a_node_is_given_up_once_the_replica_serves_that_was_on_it() -> None:
+    text = groups("a chat n1", "b chat n2", "c own n3") + DOOR
+    before, after = built(text), built(text.replace("n2", "n9").replace("10.0.0.2/", "10.0.0.9/"))
+    in_order(before, after, "start the engine of b", "wait until", "uninstall: n2")
+
+
+def test_clients_hear_of_the_ports_that_a_new_firewall_closes() -> None:
+    """They have used engines beside the gateway; a firewall lets the gateway in alone."""
+    text = groups("a chat n1", "b code n2", "c own n3") + DOOR
+    firewall = text.replace("{gateway", "{firewall: true, gateway")
+    before, after = built(text), built(firewall)
+    assert before
+    assert after
+    said = review(after.site, after.tree, before.before).clients
+    closed = ("http://10.0.0.1:8000", "http://10.0.0.2:8000")
+    assert any(all(url in line for url in closed) and "firewall closes" in line for line in said)
+    back = review(before.site, before.tree, after.before).clients
+    assert not any("the firewall closes" in line for line in back)
 
 
 def test_a_name_that_nobody_answers_to_does_not_wait_for_an_engine_that_goes() -> None:
