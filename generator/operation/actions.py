@@ -179,10 +179,7 @@ _STOPPED = "{} has stopped"
 def undrain(
     node: str, group: str, engine: state.LiveEngine, was: state.LiveEngine, doors: must.Doors
 ) -> Action:
-    """Have the proxy send a group requests again, once another engine serves in place of `was`.
-
-    The proxy must have the other one's address by then.
-    """
+    """Have the proxy send a group requests again, where it finds one that serves after `was`."""
     proxy = node, group
     stopped = must.is_prepared(_STOPPED.format(was.place))
     needs = [must.runs(node, state.PROXY), must.serves(engine), stopped]

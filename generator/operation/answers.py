@@ -11,23 +11,19 @@ class View:
     """Who answers to which name, as clients of the one bundle or the other see it."""
 
     def __init__(self, change: Change) -> None:
-        self.successors, former = dict(successors(change)), dict[str, list[str]]()
-        for old, new in self.successors.items():
-            former.setdefault(new, []).append(old)
+        self.successors = dict(successors(change))
         self._behind: dict[str, list[tuple[Desired, Door, LiveEngine]]] = {}
         # Those that may change with what is done at a node, or with the drain of a group there.
         self._at: dict[str, set[str]] = {}
-        self._drained: dict[tuple[str, str], set[str]] = {}
         for bundle in (change.before, change.after):
             for door in bundle.doors:
                 for engine in (bundle.by_group[group] for group in door.groups):
                     own = [name for name in engine.names if name in door.names]
-                    was = [old for new in own for old in former.get(new, ())]
+                    was = [old for old, new in self.successors.items() if new in own]
                     for name in (*own, *was):
                         self._behind.setdefault(name, []).append((bundle, door, engine))
-                    for node in (door.node, *engine.nodes):
-                        self._at.setdefault(node, set()).update(own, was)
-                    self._drained.setdefault((door.node, engine.group), set()).update(own, was)
+                    for place in (door.node, *engine.nodes, f"{door.node} {engine.group}"):
+                        self._at.setdefault(place, set()).update(own, was)
         self._after = change.after
 
     def answers(
@@ -55,7 +51,7 @@ class View:
     def changed(self, before: Cluster, after: Cluster, node: str) -> Iterable[str]:
         """The names to which something else may answer now that something was done on a node."""
         drained = before.drained ^ after.drained
-        names = {name for each in drained for name in self._drained.get(each, ())}
+        names = {name for each in drained for name in self._at.get(" ".join(each), ())}
         was, now = before.nodes.get(node), after.nodes.get(node)
         is_like = was and now and (was.running, was.address) == (now.running, now.address)
         if before.serving is after.serving and (is_like or not was):

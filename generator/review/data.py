@@ -10,7 +10,6 @@ from typing import Any
 from generator.records import values
 from generator.review.changes import FileChange
 from generator.review.impact import Review
-from generator.review.upgrade import Upgrade
 
 VERSION = 1
 
@@ -22,7 +21,8 @@ def document(reviews: Sequence[Review]) -> str:
 
 
 def _review(review: Review) -> dict[str, Any]:
-    upgraded = frozenset(review.upgrade.files if review.upgrade else ())
+    upgrade = review.upgrade
+    upgraded = frozenset(upgrade.files if upgrade else ())
     return {
         "site": review.name,
         "was": review.was,
@@ -31,7 +31,12 @@ def _review(review: Review) -> dict[str, Any]:
         "edits": review.edits,
         "notes": review.notes,
         "clients": review.clients,
-        "upgrade": _upgrade(review.upgrade),
+        "upgrade": upgrade
+        and {
+            "before": upgrade.before,
+            "after": upgrade.after,
+            "changes": [values(entry) for entry in upgrade.entries],
+        },
         "downtime": review.downtime,
         "downtimeSeconds": review.outcome.seconds,
         "outages": [_renamed(each, by_hand="byHand") for each in review.outcome.outages],
@@ -56,13 +61,6 @@ def _review(review: Review) -> dict[str, Any]:
 def _renamed(record: object, **names: str) -> dict[str, Any]:
     """The fields of a record, some under other names."""
     return {names.get(name, name): value for name, value in values(record).items()}
-
-
-def _upgrade(upgrade: Upgrade | None) -> dict[str, Any] | None:
-    if upgrade is None:
-        return None
-    entries = [values(entry) for entry in upgrade.entries]
-    return {"before": upgrade.before, "after": upgrade.after, "changes": entries}
 
 
 def _file(file: FileChange, upgraded: Collection[str]) -> dict[str, Any]:

@@ -56,7 +56,9 @@ def node_reviews(
     for name, files in by_node.items():
         old, new = (d.folders.get(name, NO_FOLDER) for d in (change.before, change.after))
         stops, starts = name in stopped, name in started
-        links, services = [*_links(change, name, old, new)], [*_services(old, new)]
+        is_relinked, services = not same(NETPLAN, old.links, new.links), [*_services(old, new)]
+        dropped = "netplan apply" if is_relinked else "another cable"
+        links = [f"{dropped} (links drop)"] if is_relinked or name in change.disturbed else []
         verb = _ENGINE.get((stops, starts))
         engine = [f"engine {verb}"] if verb else []
         known = {Scope.LINKS: links, Scope.RESTART: engine, Scope.SERVICE: services}
@@ -77,14 +79,6 @@ def _state(change: Change, name: str, files: Sequence[FileChange]) -> NodeState:
     if change.hosts.get(name, name) != name:
         return "renamed"
     return "changed" if files else "unchanged"
-
-
-def _links(change: Change, name: str, old: NodeFolder, new: NodeFolder) -> Iterator[str]:
-    """Why the links of a node drop."""
-    if not same(NETPLAN, old.links, new.links):
-        yield "netplan apply (links drop)"
-    elif name in change.disturbed:
-        yield "another cable (links drop)"
 
 
 def _is_as_before(change: Change, name: str) -> bool:
