@@ -286,6 +286,21 @@ def test_graphs_are_settled_for_all_sequences(ask_vllm: Any) -> None:
     assert named == {"kv_cache_config": planned, "max_num_reqs": 64}
 
 
+def test_ranks_are_on_nodes_of_their_own(ask_vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for modules that imported vLLM's function before, which would ask real groups."""
+    for name in ("distributed", "distributed.parallel_state", "v1.attention"):
+        module: Any = ModuleType(f"vllm.{name}")
+        module.in_the_same_node_as = Mock
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    sys.modules["vllm.distributed"].parallel_state = module = sys.modules[
+        "vllm.distributed.parallel_state"
+    ]
+    ask_vllm.set_ranks_apart()
+    used = sys.modules["vllm.v1.attention"].in_the_same_node_as
+    assert used is module.in_the_same_node_as
+    assert used(ask_vllm.Process(3, 1), source_rank=1) == [False, True, False]
+
+
 def test_vllm_that_crashes_has_said_nothing(image: Path) -> None:
     assert ask(image, "vllm", "vllm serve m --crash")[0] == 139
 
