@@ -1,9 +1,9 @@
 """Startup conditions that are data: the rows of `schemas/startup/ENGINE.yaml`.
 
 A row is met if all tests under `when` hold and none under `unless` does. Its finding `says` what is
-wrong and how to `help`, at the first subject under `when` or the one named by `at`. What many rows
-say of a `flag` has a word of its own: `needs`, `repeats`, and the bounds
-of a number.
+wrong and how to `help` if not by removing it, at the first subject under `when` or the one named by
+`at`. What many rows say of a `flag` has a word of its own: `needs`, `repeats`, and the bounds of a
+number.
 
 With `supports`, it is not met if the site says that its build has that feature.
 
@@ -150,7 +150,7 @@ class _Reader:
                     return None
             if any(self._holds(start, *each) for each in row.get("unless", {}).items()):
                 return None
-            feature, help_ = row.get("supports"), row["help"]
+            feature, help_ = row.get("supports"), row.get("help", "remove it")
             if feature in start.engine.own.supports:
                 return None
             if feature and not start.is_stock:
