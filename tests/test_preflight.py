@@ -59,8 +59,12 @@ VLLM = {
     "v1/executor/multiproc_executor.py": "class MultiprocExecutor: ...",
     "entrypoints/cli/main.py": """\
         import sys
-        from argparse import ArgumentParser
+        from argparse import ArgumentParser, ArgumentTypeError
         from vllm.utils import argparse_utils
+        def read(text):
+            wrong = "Input should be greater than 0 [type=greater_than, input_value=0]"
+            more = "For further information visit https://errors.pydantic.dev/2.14/v/greater_than"
+            raise ArgumentTypeError(f"1 validation error for C\\nsize\\n  {wrong}\\n    {more}")
         def main():
             print("INFO 01-01 what the engine itself prints")
             reader = ArgumentParser(prog="vllm serve")
@@ -69,6 +73,7 @@ VLLM = {
             for flag in ("--absent", "--unimported", "--crash"):
                 reader.add_argument(flag, action="store_true")
             reader.add_argument("--broken", action="store_true", help="--broken is deprecated")
+            reader.add_argument("--json", type=read)
             reader.add_argument("model")
             asked = reader.parse_args(sys.argv[2:])
             if asked.broken:
@@ -180,6 +185,11 @@ FRONT = "bash /opt/sparkgen/secrets.sh bash /opt/sparkgen/follow.sh"
         (f"{FRONT} vllm serve m --max-num-seq", "arguments", "argument --max-num-seqs: expected"),
         ("/usr/bin/vllm serve m --hosts=a", "arguments", "unrecognized arguments: --hosts=a"),
         ("vllm serve", "arguments", "the following arguments are required: model"),
+        (
+            "vllm serve m --json={}",
+            "arguments",
+            "argument --json: size Input should be greater than 0",
+        ),
     ],
 )
 def test_vllm_refuses(command: str, stage: str, message: str, image: Path) -> None:
@@ -412,7 +422,7 @@ def test_engine_describes_itself(image: Path, tmp_path: Path, sparkgen: Command)
     (tmp_path / "sites").mkdir()
     outcome = sparkgen("catalog", "add", "nightly.json", cwd=tmp_path)
     written = "sites/catalogs/example.org-vllm-nightly.tsv"
-    line = f"vllm 9.9.9, 7 flags, 1 variables, {NIGHTLY}@sha256:12\n"
+    line = f"vllm 9.9.9, 8 flags, 1 variables, {NIGHTLY}@sha256:12\n"
     assert (outcome.code, outcome.out) == (0, f"{written} is written: {line}")
     assert sparkgen("catalog", "list", cwd=tmp_path).out == f"{written}: {line}"
     lines = (tmp_path / written).read_text().splitlines()
