@@ -29,7 +29,6 @@ FACTS: rows.RowFacts = {
     "page": _page,
     "pages": lambda start: " or ".join(map(str, _PAGES.get(start.word("attention-backend"), ()))),
     "spread": _spreads_experts,
-    "block": lambda start: start.drafted + 1 if start.drafted else None,
     "keyed": lambda start: "SGLANG_API_KEY" in (start.engine.secrets or ()),
 }
 
