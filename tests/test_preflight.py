@@ -296,6 +296,29 @@ def test_graphs_are_settled_for_all_sequences(ask_vllm: Any) -> None:
     assert named == {"kv_cache_config": planned, "max_num_reqs": 64}
 
 
+def test_plan_is_refused_for_more_sequences_than_blocks(
+    ask_vllm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, refusal = SimpleNamespace(), ValueError("max_num_seqs (64) exceeds the blocks (32)")
+    start = SimpleNamespace(run=lambda: config, is_alone=lambda *_: False)
+    done: dict[str, Any] = {
+        "Start": start,
+        "check_variables": True,
+        "create_layers": None,
+        "of_layers": {"parameter_bytes": 1},
+        "room_for": 1,
+        "plan_cache": "planned",
+    }
+    for name, value in done.items():
+        monkeypatch.setattr(ask_vllm, name, Mock(return_value=value))
+    monkeypatch.setattr(ask_vllm, "check_graphs", Mock(side_effect=refusal))
+    answers = Mock()
+    ask_vllm.ask([], None, answers)
+    assert [call.args[0] for call in answers.accepted.call_args_list][-1] == "layers"
+    answers.failed.assert_called_once_with("plan", refusal, "vllm", by_engine=False)
+    ask_vllm.check_graphs.assert_called_once_with(config, "planned")
+
+
 def test_ranks_are_on_nodes_of_their_own(ask_vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also for modules that imported vLLM's function before, which would ask real groups."""
     for name in ("distributed", "distributed.parallel_state", "v1.attention"):
