@@ -9,8 +9,9 @@ With `supports`, it is not met if the site says that its build has that feature.
 
 A subject is a flag, a key of its JSON (`FLAG.KEY`), a variable (`env.NAME`), a key of the site file
 (`model.`, `parallel.`, `speculative.` or `engine.`), a size of the model (`shape.`), or a fact that
-is computed. `A|B` is the first that is given. No test but `absent` holds of what is not given or
-not known.
+is computed. `A|B` is the first that is given. A test may depend on another subject, `by`, or say
+`since` or `until` which release it holds for each value. No test but `absent` holds of what is not
+given or not known.
 """
 
 import re
@@ -21,7 +22,7 @@ from operator import attrgetter, eq, ge, gt, le, lt, ne
 from typing import Any
 
 from generator import catalogs, precompiled, resources
-from generator.catalogs.versions import release, version
+from generator.catalogs.versions import Release, release, version
 from generator.diagnostics import KeyPath, did_you_mean
 from generator.engines.startup import SPECULATIVE, Condition, Effect, Refusal, Start
 from generator.settings.values import number
@@ -40,6 +41,8 @@ _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
 }
 _COMPARISON = re.compile(rf"({'|'.join(_COMPARED)}) (.+)")
 _SUM = re.compile(r"(.+) \+ (\d+)")
+# The words for the releases from which a value is met, or before which.
+_RELEASES: Mapping[str, Callable[[Release, Release], bool]] = {"since": ge, "until": lt}
 # The words for bounds, and the comparisons that show that a number is beyond one.
 _BOUNDS = {"least": "<", "above": "<=", "most": ">", "below": ">="}
 _NOTHING = (None, "")
@@ -235,6 +238,10 @@ class _Reader:
     def _met_by(self, start: Start, test: Mapping[str, Any], value: Any) -> bool | None:
         if "keys" in test:
             return isinstance(value, Mapping) and not value.keys() <= set(test["keys"])
+        for bound, is_met in _RELEASES.items():
+            if bound in test:
+                limit = test[bound].get(str(value))
+                return limit is not None and is_met(release(start.engine.version), release(limit))
         if "not" in test:
             met = self._met(start, test["not"], value)
             return None if met is None else not met
