@@ -30,7 +30,8 @@ from generator.site import Site
 from generator.site.job import Job
 from generator.site.service import Service
 from generator.sitefile.disk import beside
-from generator.why import Because, why
+from generator.why import why
+from generator.why.lines import Because
 from generator.why.origins import UNKNOWN, variable_origins
 
 LAB_MESH = ROOT / "sites/lab-mesh.yaml"

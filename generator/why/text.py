@@ -6,7 +6,7 @@ from typing import Any
 from generator.diagnostics import path_text, visible
 from generator.sitefile import redaction
 from generator.sitefile.source import Document
-from generator.why import Because, SourceLine
+from generator.why.lines import Because, SourceLine
 
 
 def line(because: Because, document: Document) -> str:
