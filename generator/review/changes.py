@@ -96,6 +96,11 @@ def changes(before: Tree, after: Tree) -> tuple[FileChange, ...]:
     return tuple(change for change in found if _differs(change))
 
 
+def unchanged(name: str, against: str) -> str:
+    """What is said of a site without a change."""
+    return f"{name}: nothing differs from {against}\n"
+
+
 def _differs(change: FileChange) -> bool:
     """Whether a file differs; what only says where a bundle is from doesn't count."""
     before, after = change.before, change.after

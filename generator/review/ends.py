@@ -1,14 +1,46 @@
-"""The bundles that a change starts from: those in a folder, now or at a commit."""
+"""The bundles that a change starts from, and which of them is whose."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from generator.bundle.committed import Committed, Content, bundle_of
 from generator.bundle.output import contents
 from generator.bundle.plan import MANIFEST
+from generator.bundle.tree import Tree
 from generator.records import record
-from generator.review.history import Snapshot
 from generator.site import Site
+
+
+@record
+class Before:
+    """A bundle to compare with: its title, its files, and its site if that is known.
+
+    `left_over` is its folder, if the site now has another folder or none. `rebuilt` is what this
+    version makes of the same site, if another version has built the bundle.
+    """
+
+    title: str
+    name: str
+    bundle: Committed
+    site: Site | None = None
+    edits: tuple[str, ...] = ()
+    left_over: str = ""
+    rebuilt: Tree | None = None
+
+
+class Side(Protocol):
+    """Bundles by the names of their sites."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the bundles."""
+
+    def files(self, name: str) -> Mapping[str, Content]:
+        """The files of a bundle; none if it doesn't exist."""
+
+    def title(self, name: str) -> str:
+        """The title of a bundle."""
 
 
 @record
@@ -29,32 +61,6 @@ class FolderSide:
     def title(self, name: str) -> str:
         """`out/lab`."""
         return str(self.out / name)
-
-
-@record
-class CommitSide:
-    """The bundles below a folder, as they were at a commit."""
-
-    ref: str
-    snapshot: Snapshot
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The folders with a manifest."""
-        return sorted(self.snapshot.bundles)
-
-    def files(self, name: str) -> Mapping[str, Content]:
-        """The files that were in the folder; raises HistoryError."""
-        return self.snapshot.files(name)
-
-    def title(self, name: str) -> str:
-        """`main (0123456789ab)`."""
-        commit = self.snapshot.commit
-        return f"{self.ref} ({commit})" if not commit.startswith(self.ref) else commit
-
-
-# Bundles by the names of their sites.
-Side = FolderSide | CommitSide
 
 
 def abandoned(end: Side, sites: Mapping[str, Path]) -> dict[str, Committed]:
@@ -86,7 +92,32 @@ def reason(bundle: Committed, sites: Mapping[str, Path]) -> str:
     return f"for there is no {' or '.join(str(f / bundle.site_file) for f in sorted(folders))}"
 
 
-def origin(site: Site, file: Path, end: Side, spare: Mapping[str, Committed]) -> str | None:
+def previous(
+    new: Sequence[tuple[Site, Path, Tree]], end: Side, out: Path
+) -> tuple[list[Before], list[Before]]:
+    """The previous bundle of each site with its file, and those whose sites are gone.
+
+    Those of sites without one have no name.
+    """
+    spare = abandoned(end, {site.name: file for site, file, _ in new})
+    found = []
+    for site, file, tree in new:
+        name = _origin(site, file, end, spare)
+        bundle = bundle_of(end.files(name or site.name), tree)
+        left = _left_over(out, name) if name in spare else ""
+        found.append(Before(end.title(name or site.name), name or "", bundle, left_over=left))
+        spare.pop(name or "", None)
+    return found, [
+        Before(end.title(name), name, bundle, left_over=_left_over(out, name))
+        for name, bundle in spare.items()
+    ]
+
+
+def _left_over(out: Path, name: str | None) -> str:
+    return str(out / name) if name and (out / name).exists() else ""
+
+
+def _origin(site: Site, file: Path, end: Side, spare: Mapping[str, Committed]) -> str | None:
     """The site's previous bundle: by its name, by its file's, or with the same nodes."""
     if site.name in end.names:
         return site.name

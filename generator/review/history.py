@@ -1,7 +1,7 @@
 """Files at a commit, read from git's object store: nothing is checked out or fetched."""
 
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from generator.bundle.committed import Content
@@ -38,6 +38,28 @@ class Snapshot:
         blobs = self.bundles.get(name, {})
         bytes_of = _contents(_existing(self.folder), {blob.name for blob in blobs.values()})
         return {path: (bytes_of[blob.name], blob.executable) for path, blob in blobs.items()}
+
+
+@record
+class CommitSide:
+    """The bundles below a folder, as they were at a commit."""
+
+    ref: str
+    snapshot: Snapshot
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The folders with a manifest."""
+        return sorted(self.snapshot.bundles)
+
+    def files(self, name: str) -> Mapping[str, Content]:
+        """The files that were in the folder; raises HistoryError."""
+        return self.snapshot.files(name)
+
+    def title(self, name: str) -> str:
+        """`main (0123456789ab)`."""
+        commit = self.snapshot.commit
+        return f"{self.ref} ({commit})" if not commit.startswith(self.ref) else commit
 
 
 def snapshot(folder: Path, ref: str) -> Snapshot:

@@ -18,6 +18,7 @@ from generator.operation.reading import completed, desired, facts, had
 from generator.operation.state import Desired, LiveCable
 from generator.records import record, replace
 from generator.review.changes import FileChange, changes
+from generator.review.ends import Before
 from generator.review.nodes import NodeReview, node_reviews
 from generator.review.upgrade import Upgrade, upgrade
 from generator.site import Site
@@ -136,23 +137,6 @@ def _numbered(numbers: Sequence[int]) -> str:
 def minutes(seconds: int) -> str:
     """A duration in words."""
     return f"{-(-seconds // 60)} min" if seconds >= 60 else f"{seconds} s"
-
-
-@record
-class Before:
-    """A bundle to compare with: its title, its files, and its site if that is known.
-
-    `left_over` is its folder, if the site now has another folder or none. `rebuilt` is what this
-    version makes of the same site, if another version has built the bundle.
-    """
-
-    title: str
-    name: str
-    bundle: Committed
-    site: Site | None = None
-    edits: tuple[str, ...] = ()
-    left_over: str = ""
-    rebuilt: Tree | None = None
 
 
 def change_of(site: Site, after: Tree, before: Before) -> Change:

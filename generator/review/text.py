@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from generator.columns import columns
-from generator.review.changes import FileChange
+from generator.review.changes import FileChange, unchanged
 from generator.review.impact import Review
 
 _HEAD = ("NODE", "FILES", "WHAT MUST BE DONE")
@@ -13,7 +13,7 @@ _COLORS = {"+": "32", "-": "31", "@": "36"}
 def text(review: Review, stat: bool = False, color: bool = False, width: int | None = None) -> str:
     """One site's review; `stat` has one line per file instead of its diff."""
     if not review.changed:
-        return f"{review.name}: nothing differs from {review.against}\n"
+        return unchanged(review.name, review.against)
     parts = [
         "\n".join([f"{headline(review)}; {review.downtime}", *meaning(review)]),
         columns(_HEAD, [(n.name, str(len(shown(n.files))), n.title) for n in review.nodes], width),
