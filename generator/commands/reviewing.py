@@ -13,16 +13,10 @@ from generator.commands.bundles import disk
 from generator.commands.sites import color_of, fail, refuse, width_of
 from generator.pipeline import Reading, ValidReading, read_site
 from generator.records import replace
+from generator.review import history
 from generator.review.data import document
 from generator.review.edits import edits
 from generator.review.ends import Before, previous
-from generator.review.history import (
-    CommitSide,
-    HistoryError,
-    at_commit,
-    beside_at_commit,
-    snapshot,
-)
 from generator.review.impact import Review, addresses, removal, renamed, review
 from generator.review.markdown import comment
 from generator.review.text import text
@@ -33,7 +27,7 @@ def with_commit(new: Sequence[tuple[ValidReading, Tree]], out: Path, ref: str) -
     """The reviews of sites against their bundles at a commit."""
     with disk(), _history():
         sites = [(valid.site, valid.file, tree) for valid, tree in new]
-        return with_bundles(new, *previous(sites, CommitSide(ref, snapshot(out, ref)), out), ref)
+        return with_bundles(new, *previous(sites, history.snapshot(out, ref), out), ref)
 
 
 def with_bundles(
@@ -45,10 +39,9 @@ def with_bundles(
     """The reviews of sites against their previous bundles, and of bundles whose sites are gone."""
     with _history():
         reviews = []
-        for (valid, tree), bare in zip(new, found, strict=True):
-            before = (
-                _known(bare, valid, tree, ref) if bare.name or not ref else _built(bare, valid, ref)
-            )
+        for (valid, tree), old in zip(new, found, strict=True):
+            anew = ref if not old.name else None
+            before = _built(old, valid, anew) if anew else _known(old, valid, tree, ref)
             reviews.append(review(valid.site, tree, before))
         return [*reviews, *map(removal, gone)]
 
@@ -74,13 +67,17 @@ def _rebuilt(before: Before, new: ValidReading, tree: Tree) -> Tree | None:
 def _as_it_was(file: Path, bundle: Committed, ref: str | None) -> Reading | None:
     """The site file that a bundle was built from, according to git; None if git has another one."""
     try:
-        _, raw = at_commit(file, ref or "HEAD")
-    except HistoryError:
+        reading = _at(file, ref or "HEAD")
+    except history.HistoryError:
         return None
-    if raw is None:
-        return None
-    reading = read_site(f"{ref or 'HEAD'}:{file}", raw, beside_at_commit(file, ref or "HEAD"))
-    return reading if ref is not None or reading.sha256 == bundle.sha256 else None
+    return reading if ref or (reading and reading.sha256 == bundle.sha256) else None
+
+
+def _at(file: Path, ref: str) -> Reading | None:
+    """The site file at a commit; None if it didn't exist yet."""
+    raw = history.at_commit(file, ref)
+    beside = history.beside_at_commit(file, ref)
+    return None if raw is None else read_site(f"{ref}:{file}", raw, beside)
 
 
 def _facts(old: Reading | None, new: ValidReading) -> tuple[Site | None, tuple[str, ...]]:
@@ -93,12 +90,11 @@ def _facts(old: Reading | None, new: ValidReading) -> tuple[Site | None, tuple[s
 
 def _built(bare: Before, new: ValidReading, ref: str) -> Before:
     """What the site file of the commit builds today, if no bundle of it was committed."""
-    _, raw = at_commit(new.file, ref)
-    if raw is None:
+    reading = _at(new.file, ref)
+    if reading is None:
         return Before(f"{bare.title}, which does not have {new.file}", "", NONE)
-    reading = read_site(f"{ref}:{new.file}", raw, beside_at_commit(new.file, ref))
-    old = reading.valid or refuse(reading)
-    return _as_built(new, old, f"{bare.title}, built anew for want of a committed bundle")
+    title = f"{bare.title}, built anew for want of a committed bundle"
+    return _as_built(new, reading.valid or refuse(reading), title)
 
 
 def with_site(new: ValidReading, tree: Tree, old: ValidReading, title: str) -> Review:
@@ -119,7 +115,7 @@ def _history() -> Iterator[None]:
     """Exit with one line if a commit can't be read."""
     try:
         yield
-    except HistoryError as error:
+    except history.HistoryError as error:
         fail(str(error))
 
 

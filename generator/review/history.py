@@ -1,7 +1,7 @@
 """Files at a commit, read from git's object store: nothing is checked out or fetched."""
 
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from generator.bundle.committed import Content
@@ -30,36 +30,24 @@ class Snapshot:
     """All bundles of a folder at a commit: the blobs of each by path, by the bundle's name."""
 
     folder: Path
+    ref: str
     commit: str
     bundles: dict[str, dict[str, Blob]]
-
-    def files(self, name: str) -> dict[str, Content]:
-        """The files of a bundle; none if there is no such bundle."""
-        blobs = self.bundles.get(name, {})
-        bytes_of = _contents(_existing(self.folder), {blob.name for blob in blobs.values()})
-        return {path: (bytes_of[blob.name], blob.executable) for path, blob in blobs.items()}
-
-
-@record
-class CommitSide:
-    """The bundles below a folder, as they were at a commit."""
-
-    ref: str
-    snapshot: Snapshot
 
     @property
     def names(self) -> Sequence[str]:
         """The folders with a manifest."""
-        return sorted(self.snapshot.bundles)
-
-    def files(self, name: str) -> Mapping[str, Content]:
-        """The files that were in the folder; raises HistoryError."""
-        return self.snapshot.files(name)
+        return sorted(self.bundles)
 
     def title(self, name: str) -> str:
         """`main (0123456789ab)`."""
-        commit = self.snapshot.commit
-        return f"{self.ref} ({commit})" if not commit.startswith(self.ref) else commit
+        return self.commit if self.commit.startswith(self.ref) else f"{self.ref} ({self.commit})"
+
+    def files(self, name: str) -> dict[str, Content]:
+        """The files of a bundle; none if there is no such bundle. Raises HistoryError."""
+        blobs = self.bundles.get(name, {})
+        bytes_of = _contents(_existing(self.folder), {blob.name for blob in blobs.values()})
+        return {path: (bytes_of[blob.name], blob.executable) for path, blob in blobs.items()}
 
 
 def snapshot(folder: Path, ref: str) -> Snapshot:
@@ -73,21 +61,21 @@ def snapshot(folder: Path, ref: str) -> Snapshot:
         if blob and inside:
             bundles.setdefault(bundle, {})[inside] = blob
     whole = {name: files for name, files in bundles.items() if MANIFEST in files}
-    return Snapshot(folder, commit[:12], whole)
+    return Snapshot(folder, ref, commit[:12], whole)
 
 
-def at_commit(file: Path, ref: str) -> tuple[str, bytes | None]:
-    """The commit's short name, and the file's bytes there; None if it didn't exist yet."""
+def at_commit(file: Path, ref: str) -> bytes | None:
+    """The file's bytes at a commit; None if it didn't exist yet."""
     folder = _existing(file.parent)
     commit = _commit(folder, ref)
     # The path is relative to the folder that git runs in, not to the top of the repository.
     below = file.absolute().relative_to(folder.absolute()).as_posix()
     entry = _git(folder, "ls-tree", commit, "--", f"./{below}").split()
     if not entry:
-        return commit[:12], None
+        return None
     if entry[1] != b"blob" or entry[0] == _SYMBOLIC_LINK.encode():
         raise HistoryError(f"{file} is not a plain file at {ref}")
-    return commit[:12], _git(folder, "cat-file", "blob", entry[2].decode())
+    return _git(folder, "cat-file", "blob", entry[2].decode())
 
 
 def beside_at_commit(file: Path, ref: str) -> ReadBeside:
