@@ -6,8 +6,8 @@ Names of engines and of kinds of topology appear only in their own packages.
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 from generator.catalogs.engines import module_name
 from generator.engines import ENGINES
@@ -35,18 +35,27 @@ def base_modules() -> set[str]:
     return set(NAME.findall(sentence[1])) if sentence else set()
 
 
+@cache
+def sources() -> Mapping[str, Sequence[ast.AST]]:
+    """All nodes of each module, the module itself first."""
+    return {
+        path.relative_to(PACKAGE).as_posix(): [*ast.walk(ast.parse(path.read_bytes()))]
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
 def imports() -> dict[str, set[str]]:
     """The packages that each imports from, including imports within functions."""
     found = defaultdict(set)
-    for path in PACKAGE.rglob("*.py"):
-        package = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        found[package] |= {*modules(path)} - {package}
+    for module, nodes in sources().items():
+        package = module.partition("/")[0].removesuffix(".py")
+        found[package] |= {*modules(nodes)} - {package}
     return found
 
 
-def modules(path: Path) -> Iterator[str]:
+def modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """What a module imports from this package, by the first name below it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
             from_package = node.module == "generator"
@@ -62,10 +71,10 @@ def modules(path: Path) -> Iterator[str]:
 def test_class_names_have_one_meaning() -> None:
     """A name that several modules define for different classes makes each of them hard to find."""
     places = defaultdict(set)
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for module, (top, *_) in sources().items():
+        for node in ast.iter_child_nodes(top):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].add(str(path.relative_to(PACKAGE)))
+                places[node.name].add(module)
     shared = {name: sorted(files) for name, files in places.items() if len(files) > 1}
     assert shared == {}
 
@@ -101,23 +110,19 @@ def test_names_of_engines_and_topologies_stay_in_their_rooms() -> None:
 
 def strangers() -> Iterator[tuple[str, set[str]]]:
     """Modules that contain such names but should not know them."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        module = path.relative_to(PACKAGE).as_posix()
+    for module, nodes in sources().items():
         known = {
             name for home, names in AT_HOME.items() if module.startswith(home) for name in names
         }
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        compared = [
-            node for node in ast.walk(tree) if isinstance(node, ast.Compare | ast.MatchValue)
-        ]
+        compared = [node for node in nodes if isinstance(node, ast.Compare | ast.MatchValue)]
         # The kinds are common words, so only comparisons with them count.
-        kinds = {text for node in compared for text in texts(node)} & {*TOPOLOGIES}
-        if found := (texts(tree) & {*ENGINES} | kinds) - known:
+        kinds = {text for node in compared for text in texts(ast.walk(node))} & {*TOPOLOGIES}
+        if found := (texts(nodes) & {*ENGINES} | kinds) - known:
             yield module, found
 
 
-def texts(tree: ast.AST) -> set[object]:
-    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+def texts(nodes: Iterable[ast.AST]) -> set[object]:
+    return {node.value for node in nodes if isinstance(node, ast.Constant)}
 
 
 def test_templates_compare_no_name_of_an_engine_or_a_topology() -> None:
@@ -139,9 +144,9 @@ OF_SPELLING = ("settings/", "rules/flags/checking.py")
 def test_only_rules_about_spelling_see_settings_as_written() -> None:
     """Everything else asks for settings in their normal form, which has one meaning for each."""
     seen = {
-        path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        module
+        for module, nodes in sources().items()
+        for node in nodes
         if isinstance(node, ast.Attribute) and node.attr == "as_written"
     }
     assert seen
