@@ -42,6 +42,16 @@ def test_no_change(words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen:
     assert re.fullmatch(r"lab: nothing differs from (out/lab|HEAD \(\w{12}\))\n", outcome.out)
 
 
+def test_no_change_takes_no_plan(site: Path, tmp_path: Path) -> None:
+    """Most bundles that are compared are the same; to know that takes neither plans nor git."""
+    command = [sys.executable, "-X", "importtime", "-m", "generator", "diff", str(site)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "lab: nothing differs from out/lab\n"
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "generator.review.changes" in loaded
+    assert loaded & {"generator.operation.plan", "generator.review.impact", "subprocess"} == set()
+
+
 @against
 def test_new_wording_is_no_difference(
     words: tuple[str, ...], site: Path, tmp_path: Path, sparkgen: Command
