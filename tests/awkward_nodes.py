@@ -522,9 +522,51 @@ KERNEL = {
     "hung task": "INFO: task python3:4711 blocked for more than 120 seconds.",
     "kernel panic of a module": "Internal error: Oops: 0000000096000006 [#1] SMP",
     "memory page": "Memory failure: 0x12345: recovery action for dirty page: Recovered",
+    "command of the NIC": (
+        "mlx5_core 0000:01:00.0: wait_func:1151:(pid 1): ACCESS_REG(0x805) timeout. "
+        "Will cause a leak of a command resource"
+    ),
+    "transmit queue of the management network": (
+        "r8127 0007:01:00.0 enP7s7: NETDEV WATCHDOG: CPU: 3: transmit queue 0 timed out 5010 ms"
+    ),
+    "stall of RCU": "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+    "work queue": "BUG: workqueue lockup - pool cpus=3 node=0 flags=0x0 nice=0 stuck for 34s!",
+    "NVMe that is reset": (
+        "nvme nvme0: I/O tag 893 (137d) opcode 0x2 (I/O Cmd) QID 3 timeout, reset controller"
+    ),
+}
+# What the kernel says on nodes that serve: their owners tell of them.
+HARMLESS = {
+    "driver without memory for a moment": (
+        "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051) "
+        "returned from _memdescAllocInternal(pMemDesc) @ mem_desc.c:1359"
+    ),
+    "mailbox of PCIe": "pci 000f:01:00.0: DOE: [2c8] ABORT timed out",
+    "corrected fault of PCIe": (
+        "pcieport 0000:00:00.0: PCIe Bus Error: severity=Correctable, type=Physical Layer"
+    ),
+    "disk that was polled": "nvme nvme0: I/O tag 3 (1003) QID 5 timeout, completion polled",
 }
 OWN_STATES: dict[str, State] = {
     **{f"kernel: {name}": State(log(line)) for name, line in KERNEL.items()},
+    **{f"healthy: {name}": State(log(of), is_healthy=True) for name, of in HARMLESS.items()},
+    "healthy: next kernel with the driver": State(
+        test_verify.next_kernel(f"{test_verify.MODULE} a\n"), is_healthy=True
+    ),
+    "healthy: kernel that GRUB does not start": State(
+        lambda m: [
+            test_verify.next_kernel("")(m),
+            m.write("etc/default/grub", 'GRUB_DEFAULT="1>2"\n'),
+        ],
+        is_healthy=True,
+    ),
+    "rule for forwarding that the kernel has lost": FIREWALLED(
+        writes(
+            "etc/ufw/user.rules",
+            f"{test_verify.UFW_RULES}-A ufw-user-forward -i enp1s0f0np0 -j ACCEPT\n",
+        )
+    ),
+    "tables that nft does not list": FIREWALLED(lambda m: m.answers.update(nft={})),
     "shard of zeros": State(damaged(test_weights.zeros)),
     "shards in each other's place": State(damaged(swapped)),
     "pointer of LFS for a shard": State(blob(SHARDS[0], POINTER)),

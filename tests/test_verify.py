@@ -2056,6 +2056,21 @@ def older_secret(m: Machine) -> None:
     m.write("etc/sparkgen/secrets.env", "API_KEY=two\n", 0o600)
 
 
+MODULE = "kernel/nvidia-580-open/nvidia.ko.zst:"
+
+
+def next_kernel(modules: str) -> Callable[[Machine], object]:
+    """A kernel that the next boot starts, with these modules."""
+
+    def install(m: Machine) -> None:
+        kernel = "6.17.0-1029-nvidia"
+        m.write(f"boot/vmlinuz-{kernel}", "")
+        (m.tree / "boot/vmlinuz").symlink_to(f"vmlinuz-{kernel}")
+        m.write(f"usr/lib/modules/{kernel}/modules.dep", f"kernel/fs/ext4.ko.zst: a\n{modules}")
+
+    return install
+
+
 HUB_REF = f"{Path(SNAPSHOT).parents[1]}/refs/main"
 LOST = "applied, not restarted: the engine runs with "
 STATES |= {
@@ -2083,6 +2098,25 @@ STATES |= {
         "unit engine-old.service",
         "it is a unit of an earlier bundle",
         writes("etc/systemd/system/sparkgen-engine-old.service", "[Service]\n"),
+    ),
+    "kernel without the driver": (
+        "driver",
+        "the kernel that the next boot starts, 6.17.0-1029-nvidia, has no module of the driver",
+        next_kernel(""),
+    ),
+    "GPU that has to be reset": (
+        "driver",
+        "nvidia-smi shows [GPU requires reset]",
+        answer("nvidia-smi", "[GPU requires reset]\\n", "--query-gpu=compute_mode*"),
+    ),
+    "container that has lost the GPU": (
+        "running",
+        "the container has lost the GPU, as a daemon-reload without a CDI specification does: sh: ",
+        answer(
+            "docker",
+            "sh: 1: cannot open /dev/nvidiactl: Operation not permitted\\n",
+            "'exec sparkgen-engine sh -c : <>/dev/nvidiactl'",
+        ),
     ),
     "paused container": (
         "running",

@@ -42,6 +42,7 @@ class ServiceChecks(RunningChecks):
             "absent": absent,
             "hidden": hidden,
             "also": (also := self.other_filters()),
+            "unseen": not self.ask("nft", "list", "ruleset").good,
         }
         some = {"absent": some_of(absent, 3), "hidden": some_of(hidden, 3)}
         return first(states, lost=lost, also=also, policy=policy, **some)
@@ -51,7 +52,7 @@ class ServiceChecks(RunningChecks):
         lost = []
         with_6 = re.search(r"(?im)^IPV6=\"?yes", self.value("/etc/default/ufw"))
         for kind, v6 in [("iptables", ""), *([("ip6tables", "6")] if with_6 else [])]:
-            own = rf"(?m)^-A ufw{v6}-user-input .*"
+            own = rf"(?m)^-A ufw{v6}-user-(?:input|forward) .*"
             said = self.ask(kind, "-S")
             have = said.text.split("\n")
             wanted = [in_words(r) for r in re.findall(own, self.value(f"/etc/ufw/user{v6}.rules"))]
