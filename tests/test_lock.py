@@ -6,11 +6,15 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
 from captured_nodes import Container, Machine, stand_in, write
 from conftest import Command
+from documents import block
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from waiting import PATIENCE
 
 from generator.capture.archive import read
@@ -18,7 +22,7 @@ from generator.locking.locking import commit_on, lock_of
 from generator.pipeline import read_site
 from generator.services.monitoring import GPU_IMAGE, NODE_IMAGE
 from generator.sitefile.defaults import default
-from generator.sitefile.lock import Lock, LockedImage, LockError, parse
+from generator.sitefile.lock import Lock, LockedFile, LockedImage, LockedModel, LockError, parse
 
 IMAGE, DIGEST = "vllm/vllm-openai:v0.33.0", "sha256:" + "a1" * 32
 COMMIT, OTHER = "b2" * 20, "c3" * 20
@@ -44,9 +48,9 @@ services: {{models: true}}
 LOCK = f"""\
 # What the site's names stood for on its nodes. Written by 'sparkgen lock'; not to be edited.
 version: 1
-images:
+locked:
   - {{image: {IMAGE}, digest: {DIGEST}}}
-models:
+
   - {{source: openai/gpt-oss-120b, revision: main, commit: {COMMIT}}}
 """
 HUB = "home/nvidia/.cache/huggingface/hub/models--openai--gpt-oss-120b"
@@ -243,7 +247,7 @@ def test_files_that_the_site_carries_are_locked(lab: Path, sparkgen: Command) ->
     files = "parallel: {tensor: 2}\n  files: [{source: chat.jinja}]"
     (lab / "lab.yaml").write_text(SITE.replace("parallel: {tensor: 2}", files))
     assert locked(lab, sparkgen, node("spark1"), node("spark2"))[0] == 0
-    assert "\nfiles:\n  - {file: chat.jinja, sha256: " in (lab / "lab.lock.yaml").read_text()
+    assert "\n  - {file: chat.jinja, sha256: " in (lab / "lab.lock.yaml").read_text()
     assert sparkgen("lock", "lab.yaml", "--check", cwd=lab).code == 0
     (lab / "chat.jinja").write_text("{{ messages[0] }}\n")
     outcome = sparkgen("lock", "lab.yaml", "--check", cwd=lab)
@@ -269,12 +273,14 @@ groups:
 """
 
 
-def test_locks_of_two_groups_are_merged(lab: Path, sparkgen: Command) -> None:
+@pytest.mark.parametrize("before", [True, False], ids=["locked before", "first on both branches"])
+def test_locks_of_two_groups_are_merged(before: bool, lab: Path, sparkgen: Command) -> None:
     """Each branch locks the group whose node it captured; the other group's entries stay."""
     (lab / "lab.yaml").write_text(GROUPS)
-    both = [of_group(1, "v0.33.0", "120b", "a1"), of_group(2, "v0.32.0", "20b", "a2")]
-    assert locked(lab, sparkgen, *both)[0] == 0
+    (lab / ".gitattributes").write_text(block("sites/reviews.md", "", "merge=union"))
     git(lab, "init", "--initial-branch", "main")
+    both = [of_group(1, "v0.33.0", "120b", "a1"), of_group(2, "v0.32.0", "20b", "a2")]
+    assert not before or locked(lab, sparkgen, *both)[0] == 0
     commit(lab)
     for branch, moved in (
         ("chat", of_group(1, "v0.33.0", "120b", "b1")),
@@ -285,15 +291,42 @@ def test_locks_of_two_groups_are_merged(lab: Path, sparkgen: Command) -> None:
         archive = moved.capture(lab / branch)
         outcome = sparkgen("lock", "lab.yaml", archive, cwd=lab)
         assert "no longer in the site" not in outcome.out
-        assert outcome.err.count(": it stays as it is locked\n") == 2
+        assert outcome.err.count(": it stays as it is locked\n") == (2 if before else 0)
         commit(lab)
     git(lab, "checkout", "main")
     for branch in ("chat", "code"):
         git(lab, "merge", "--no-edit", branch)
     merged = parse("", read_lock(lab))
-    assert [image.digest[7:9] for image in merged.images] == ["b2", "b1"]
-    assert [model.commit[:2] for model in merged.models] == ["b1", "b2"]
+    assert {image.digest[7:9] for image in merged.images} == {"b2", "b1"}
+    assert {model.commit[:2] for model in merged.models} == {"b1", "b2"}
     assert sparkgen("lock", "lab.yaml", "--check", cwd=lab).code == 0
+
+
+LOCKS = st.builds(
+    Lock,
+    st.lists(st.sampled_from("abcd"), unique=True).map(
+        lambda names: tuple(LockedImage(name, digest=DIGEST) for name in names)
+    ),
+    st.lists(st.sampled_from("efgh"), unique=True).map(
+        lambda names: tuple(LockedModel(name, "main", COMMIT) for name in names)
+    ),
+    files=st.lists(st.sampled_from("ijkl"), unique=True).map(
+        lambda names: tuple(LockedFile(name, "d4" * 32) for name in names)
+    ),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(LOCKS, LOCKS)
+def test_git_makes_the_union_of_two_new_locks(ours: Lock, theirs: Lock) -> None:
+    with TemporaryDirectory() as folder:
+        names = ("ours", "base", "theirs")
+        for name, lock in zip(names, (ours, None, theirs), strict=True):
+            Path(folder, name).write_text(lock.text() if lock else "")
+        git(Path(folder), "merge-file", "--union", *names)
+        merged = parse("", Path(folder, "ours").read_bytes())
+    for kind in ("images", "models", "files"):
+        assert {*getattr(merged, kind)} == {*getattr(ours, kind), *getattr(theirs, kind)}
 
 
 def of_group(number: int, tag: str, size: str, content: str) -> Machine:
@@ -314,7 +347,7 @@ def git(folder: Path, *words: str) -> None:
 
 
 def commit(folder: Path) -> None:
-    git(folder, "add", "lab.yaml", "lab.lock.yaml")
+    git(folder, "add", "--all")
     git(folder, "commit", "--message", "lock")
 
 
@@ -367,15 +400,15 @@ def test_caches_and_images_that_only_the_bundle_names(lab: Path, sparkgen: Comma
 UNREADABLE = {
     "it is not a lock": "- a\n",
     "it was written by another version of sparkgen": "version: 2\n",
-    "'images' is not a list": "version: 1\nimages: {}\n",
-    "an entry of 'images' has other keys than image, digest, layers, inputs": (
-        "version: 1\nimages:\n  - {image: a, x: b}\n"
+    "'images' is not a list": "version: 1\nimages: {a: b}\n",
+    "an entry lacks a key, or has other ones": (
+        "version: 1\nlocked:\n  - {source: a, revision: b, x: c}\n"
     ),
-    "'digest' of an entry of 'images' has another form": (
-        "version: 1\nimages:\n  - {image: a, digest: b}\n"
+    "'digest' of an entry has another form": ("version: 1\nlocked:\n  - {image: a, digest: b}\n"),
+    "'commit' of an entry has another form": LOCK.replace(COMMIT, "main"),
+    "openai/gpt-oss-120b main is locked in two ways: lock it anew": (
+        LOCK + f"  - {{source: openai/gpt-oss-120b, revision: main, commit: {OTHER}}}\n"
     ),
-    "'commit' of an entry of 'models' has another form": LOCK.replace(COMMIT, "main"),
-    "an entry of 'models' lacks a key": "version: 1\nmodels:\n  - {source: a, revision: b}\n",
 }
 
 

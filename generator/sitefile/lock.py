@@ -1,16 +1,14 @@
 """The lock beside a site: which image and which commit of a model its names stood for on the nodes.
 
     version: 1
-    images:
+    locked:
       - {image: vllm/vllm-openai:v0.33.0, digest: sha256:...}
-    models:
       - {source: openai/gpt-oss-120b, revision: main, commit: ...}
-    files:
       - {file: files/chat.jinja, sha256: ...}
-    answers:
       - {node: spark1, image: ..., settings: ..., status: accepted, weights: 36400000000}
 
-Each entry is a line, in order, with a blank one between two: git merges changes of two entries.
+Each entry is a line that tells by its keys what it is, in order, with a blank one between two:
+git merges changes of two entries, and whatever lines of two locks follow each other are a lock.
 An answer is what an engine said of the settings with that checksum; a group's also names the group,
 and `weights` are the bytes of a rank's parameters, if the engine said how many.
 An image that was built on the nodes has no digest, but the checksum of its `layers`; one that the
@@ -18,7 +16,7 @@ site builds has that of its `inputs` too.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -108,23 +106,17 @@ class Lock:
 
     def text(self) -> str:
         """The text of the file."""
-        return _HEAD + "".join(f"{line}\n" for line in self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield f"version: {VERSION}"
-        yield from _listed("images", self.images, "image")
-        yield from _listed("models", self.models, "source revision")
-        yield from _listed("files", self.files, "file")
-        yield from _listed("answers", self.answers, "group node")
+        entries = (*self.images, *self.models, *self.files, *self.answers)
+        lines = [f"  - {{{row}}}\n" for _, row in sorted(map(_row, entries))]
+        return f"{_HEAD}version: {VERSION}\nlocked:\n" + "\n".join(lines)
 
 
-def _listed(key: str, entries: Sequence[Any], order: str) -> Iterator[str]:
-    """The lines of a list, each entry in one; a value that is empty is left out."""
-    rows = [{name: getattr(entry, name) for name in _FORMS[key]} for entry in entries]
-    rows.sort(key=lambda row: [row[name] for name in order.split()])
-    for before, row in zip([f"{key}:", *[""] * len(rows)], rows, strict=False):
-        yield before
-        yield f"  - {{{', '.join(f'{name}: {_plain(row[name])}' for name in row if row[name])}}}"
+def _row(entry: Any) -> tuple[tuple[int, tuple[str, ...]], str]:
+    """Where an entry is among others, and its text; a value that is empty is left out."""
+    at = [kind.made for kind in _KINDS].index(type(entry))
+    values = {name: getattr(entry, name) for name in _KINDS[at].forms}
+    text = ", ".join(f"{name}: {_plain(value)}" for name, value in values.items() if value)
+    return (at, tuple(values[name] for name in _KINDS[at].order)), text
 
 
 def _plain(value: str) -> str:
@@ -157,27 +149,34 @@ def parse(name: str, raw: bytes) -> Lock:
     data = document.data
     if document.findings or not isinstance(data, dict):
         raise LockError("it is not a lock")
-    if data.get("version") != VERSION or set(data) - {"version", *_KEYS}:
+    if data.get("version") != VERSION or set(data) - {"version", "locked", *_LISTS}:
         raise LockError("it was written by another version of sparkgen")
-    images = tuple(LockedImage(**entry) for entry in _entries(data, "images"))
-    models = tuple(LockedModel(**entry) for entry in _entries(data, "models"))
-    if any(bool(image.digest) == bool(image.layers) for image in images):
-        raise LockError("an image has a digest, or the checksum of its layers")
-    answers = tuple(
-        LockedAnswer(**{"group": "", "image": "", **entry}) for entry in _entries(data, "answers")
-    )
-    files = tuple(LockedFile(**entry) for entry in _entries(data, "files"))
+    made: dict[Any, Any] = {}
+    for entry in (_entry(row) for key in data if key != "version" for row in _rows(data, key)):
+        what, _ = _row(entry)
+        if made.setdefault(what, entry) != entry:
+            raise LockError(f"{' '.join(what[1]).strip()} is locked in two ways: lock it anew")
+    of_kinds: list[Any] = [
+        tuple(one for one in made.values() if isinstance(one, kind.made)) for kind in _KINDS
+    ]
+    images, models, files, answers = of_kinds
     return Lock(images, models, answers, raw, files)
 
 
-_IMAGE: Mapping[str, str] = {
-    "image": _TEXT,
-    "digest": _DIGEST,
-    "layers": _DIGEST,
-    "inputs": _DIGEST,
-}
-_MODEL: Mapping[str, str] = {"source": _TEXT, "revision": _TEXT, "commit": _COMMIT}
-_ANSWER: Mapping[str, str] = {
+@record
+class _Kind:
+    """What an entry of one kind has, what it must have, and what orders those of its kind."""
+
+    made: type
+    forms: Mapping[str, str]
+    needed: tuple[str, ...]
+    order: tuple[str, ...]
+
+
+_IMAGE = {"image": _TEXT, "digest": _DIGEST, "layers": _DIGEST, "inputs": _DIGEST}
+_MODEL = {"source": _TEXT, "revision": _TEXT, "commit": _COMMIT}
+_FILE = {"file": r"[A-Za-z0-9._@+/-]+", "sha256": r"[0-9a-f]{64}"}
+_ANSWER = {
     "node": _TEXT,
     "group": _TEXT,
     "image": _TEXT,
@@ -185,27 +184,32 @@ _ANSWER: Mapping[str, str] = {
     "status": r"accepted|refused|could not ask",
     "weights": r"[1-9]\d{0,14}",
 }
-_FILE: Mapping[str, str] = {"file": r"[A-Za-z0-9._@+/-]+", "sha256": r"[0-9a-f]{64}"}
-_FORMS = {"images": _IMAGE, "models": _MODEL, "files": _FILE, "answers": _ANSWER}
-# What an entry of each list must have.
-_KEYS = {
-    "images": {"image"},
-    "models": {*_MODEL},
-    "files": {*_FILE},
-    "answers": {"node", "settings", "status"},
-}
+_KINDS = (
+    _Kind(LockedImage, _IMAGE, ("image",), ("image",)),
+    _Kind(LockedModel, _MODEL, (*_MODEL,), ("source", "revision")),
+    _Kind(LockedFile, _FILE, (*_FILE,), ("file",)),
+    _Kind(LockedAnswer, _ANSWER, ("node", "settings", "status"), ("group", "node")),
+)
+# Each kind had a list of its own.
+_LISTS = ("images", "models", "files", "answers")
 
 
-def _entries(data: Mapping[str, Any], key: str) -> Iterator[dict[str, str]]:
-    entries, forms = data.get(key, []), _FORMS[key]
-    if not isinstance(entries, list):
+def _rows(data: Mapping[str, Any], key: str) -> list[Any]:
+    if data[key] and not isinstance(data[key], list):
         raise LockError(f"'{key}' is not a list")
-    for entry in entries:
-        if not isinstance(entry, dict) or not {*entry} <= {*forms} or len(entry) < 2:
-            raise LockError(f"an entry of '{key}' has other keys than {', '.join(forms)}")
-        for name, value in entry.items():
-            if not isinstance(value, str) or not re.fullmatch(forms[name], value):
-                raise LockError(f"'{name}' of an entry of '{key}' has another form")
-        if not _KEYS[key] <= {*entry}:
-            raise LockError(f"an entry of '{key}' lacks a key")
-        yield {name: str(value) for name, value in entry.items()}
+    return list(data[key])
+
+
+def _entry(row: Any) -> Any:
+    """An entry by its keys; raises LockError if it is none."""
+    own = row if isinstance(row, dict) else {}
+    of_keys = (kind for kind in _KINDS if {*kind.needed} <= {*own} <= {*kind.forms})
+    kind = next(of_keys, None)
+    if kind is None:
+        raise LockError("an entry lacks a key, or has other ones")
+    for name, value in own.items():
+        if not isinstance(value, str) or not re.fullmatch(kind.forms[name], value):
+            raise LockError(f"'{name}' of an entry has another form")
+    if kind.made is LockedImage and ("digest" in own) == ("layers" in own):
+        raise LockError("an image has a digest, or the checksum of its layers")
+    return kind.made(**{"group": "", "image": ""} | own if "node" in own else own)
