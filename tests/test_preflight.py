@@ -286,6 +286,7 @@ def test_graphs_are_settled_for_all_sequences(ask_vllm: Any) -> None:
     config = SimpleNamespace(
         compilation_config=compilation,
         num_speculative_tokens=2,
+        use_v2_model_runner=True,
         scheduler_config=SimpleNamespace(max_num_seqs=64),
     )
     groups = [SimpleNamespace(layer_names=[name], kv_cache_spec=None) for name in "ab"]
@@ -293,7 +294,11 @@ def test_graphs_are_settled_for_all_sequences(ask_vllm: Any) -> None:
     ask_vllm.check_graphs(config, planned)
     (support, *rest), named = settle.call_args
     assert (support.value, *rest) == (1, "GDN_ATTN", 3)
-    assert named == {"kv_cache_config": planned, "max_num_reqs": 64}
+    more = {"kv_cache_config": planned, "max_num_reqs": 64}
+    assert named == {**more, "use_v2_model_runner": True}
+    del config.use_v2_model_runner
+    ask_vllm.check_graphs(config, planned)
+    assert settle.call_args.kwargs == more
 
 
 def test_plan_is_refused_for_more_sequences_than_blocks(

@@ -122,12 +122,6 @@ class Start(Asked):
         """The value of a flag, or of a key of its JSON; None if it is not given."""
         return self.settings.value(name, *keys)
 
-    def variable(self, name: str) -> bool | None:
-        """A variable that is a switch; None if it is not given."""
-        if name not in self.environment.given:
-            return None
-        return self.environment.get(name).strip().lower() in ("1", "true")
-
     def refuse(self, name: str, message: str, remedy: str, *keys: str) -> Refusal:
         """A refusal that points at a flag, or at a key of its JSON."""
         return Refusal(message, self.settings.path(name, *keys), remedy)

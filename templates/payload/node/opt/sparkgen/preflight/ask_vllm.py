@@ -294,12 +294,16 @@ def check_graphs(config, planned):
     if not builders:
         return
     name = min(builders, key=lambda each: builders[each].value)
+    second = getattr(config, "use_v2_model_runner", None)
+    # The V1 model runner alone rounds the sizes of graphs, which can leave none of them.
+    runner = {} if second is None else {"use_v2_model_runner": bool(second)}
     config.compilation_config.resolve_cudagraph_mode_and_sizes(
         builders[name],
         name,
         1 + (config.num_speculative_tokens or 0),
         kv_cache_config=planned,
         max_num_reqs=config.scheduler_config.max_num_seqs,
+        **runner,
     )
 
 
