@@ -122,7 +122,7 @@ class Cable:
         subnets=Origin(
             "{cable}.addresses|{cable}.subnets|topology.subnet_pool topology.halves",
             "a cable's half takes its own subnet, or the pool's next; a node its host number on it",
-        ),
+        )
     )
 
     number: int

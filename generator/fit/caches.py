@@ -14,12 +14,7 @@ from generator.fit.formulas import CACHED, WIDE
 from generator.fit.kinds import Kinds
 from generator.fit.paging import Pages, PagingKind, Pool, pool
 from generator.fit.requested import Division, Requested
-from generator.models.architecture import (
-    GATED_DELTA,
-    WIDE_STATE,
-    Compressed,
-    Recurrent,
-)
+from generator.models.architecture import GATED_DELTA, WIDE_STATE, Compressed, Recurrent
 from generator.records import record, replace
 
 # Tokens per block: the default, that of latent caches, and of DeepSeek-V4. Source:

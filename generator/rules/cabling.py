@@ -348,10 +348,7 @@ def cables_of_a_single_node(
     is_single = TOPOLOGIES[topology.kind].most == 1
     if is_single and cabling and (len(nodes) == 1 or "groups" in document.data):
         yield to_remove(
-            "a single node has no cables",
-            ("cabling",),
-            "remove the key 'cabling'",
-            at_key=True,
+            "a single node has no cables", ("cabling",), "remove the key 'cabling'", at_key=True
         )
 
 

@@ -10,15 +10,7 @@ from generator.catalogs.nccl import BLACKWELL, LAZY, never_was, releases, releas
 from generator.catalogs.versions import release
 from generator.derive import environment
 from generator.derive.serving import engine_of
-from generator.diagnostics import (
-    KeyPath,
-    Related,
-    Replace,
-    Severity,
-    listed,
-    replacements,
-    slips,
-)
+from generator.diagnostics import KeyPath, Related, Replace, Severity, listed, replacements, slips
 from generator.fabric.addressing import Fabric
 from generator.fabric.nccl import ROUTED_FROM, connections
 from generator.fabric.topologies import TOPOLOGIES
@@ -58,11 +50,7 @@ def ring_needs_nccl(engine: DeclaredEngine, fabric: Fabric, topology: Topology) 
 
 
 def derived_variables(
-    engine: DeclaredEngine,
-    nodes: Nodes,
-    fabric: Fabric,
-    topology: Topology,
-    index: int = 0,
+    engine: DeclaredEngine, nodes: Nodes, fabric: Fabric, topology: Topology, index: int = 0
 ) -> dict[str, str]:
     """A node's environment without what the site sets itself; the head's by default."""
     controls = control_planes(nodes, fabric, topology)

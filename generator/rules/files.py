@@ -9,15 +9,7 @@ from pathlib import PurePosixPath
 from generator import catalogs
 from generator.derive.environment import ENGINE_CACHE, NCCL_CONF
 from generator.derive.files import home
-from generator.diagnostics import (
-    Add,
-    KeyPath,
-    Proposal,
-    Related,
-    Replace,
-    listed,
-    removal,
-)
+from generator.diagnostics import Add, KeyPath, Proposal, Related, Replace, listed, removal
 from generator.records import record
 from generator.rules.nodes import Nodes, unknown
 from generator.rules.registry import Fault, Faults, rule, to_remove

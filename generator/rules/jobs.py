@@ -16,10 +16,7 @@ from generator.sitefile.declaration import DeclaredJob, Topology
 
 Jobs = Sequence[DeclaredJob]
 # What each rank has besides NCCL's variables.
-_RANK = {
-    *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"),
-    *INTERFACE_VARIABLES,
-}
+_RANK = {*("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"), *INTERFACE_VARIABLES}
 # The nodes of each group that serves; the only engine of a site has no name.
 Serving = Mapping[str, Sequence[str]]
 

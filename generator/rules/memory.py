@@ -8,13 +8,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import KeyPath, Proposal, Replace, Severity, listed, replacements
 from generator.fit.assessment import Fit, NodeMemory, assess
 from generator.fit.calibration import Calibration
-from generator.fit.formulas import (
-    FREEZE_GIB,
-    GIB,
-    LEAST_BYTES,
-    STARTS_DIFFER_BYTES,
-    SYSTEM_BYTES,
-)
+from generator.fit.formulas import FREEZE_GIB, GIB, LEAST_BYTES, STARTS_DIFFER_BYTES, SYSTEM_BYTES
 from generator.records import replace
 from generator.rules.registry import Fault, rule
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, DeclaredNode

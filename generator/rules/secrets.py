@@ -63,8 +63,7 @@ def secret_with_a_taken_name(
             )
         elif name in derived:
             yield to_remove(
-                f"{name} is not a secret: sparkgen derives it, and a secret would replace it",
-                path,
+                f"{name} is not a secret: sparkgen derives it, and a secret would replace it", path
             )
 
 

@@ -7,12 +7,7 @@ from generator.fabric.topologies import TOPOLOGIES
 from generator.rules.nodes import Nodes
 from generator.rules.registry import Fault, Faults, rule
 from generator.services import GATEWAY, PROXY, WEB_UI, host
-from generator.sitefile.declaration import (
-    DeclaredEngine,
-    DeclaredModel,
-    Settings,
-    Topology,
-)
+from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Settings, Topology
 
 
 @rule("SG680")

@@ -5,14 +5,7 @@ from typing import Any
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.engines.traits import Method
 from generator.catalogs.speculation import meanings, method_of, methods
-from generator.diagnostics import (
-    KeyPath,
-    all_nearest,
-    did_you_mean,
-    listed,
-    misspelt,
-    replacements,
-)
+from generator.diagnostics import KeyPath, all_nearest, did_you_mean, listed, misspelt, replacements
 from generator.engines import ENGINES
 from generator.engines.arguments import draft_flag
 from generator.engines.draft_settings import DraftSettings
@@ -110,9 +103,7 @@ def _tree(drafts: Speculative, known: Method, engine: DeclaredEngine) -> Faults:
             if value is not None:
                 title = ENGINE_TRAITS[engine.name].title
                 yield to_remove(
-                    f"'{drafts.method}' of {title} has no '{key}'",
-                    (*_PATH, key),
-                    at_key=True,
+                    f"'{drafts.method}' of {title} has no '{key}'", (*_PATH, key), at_key=True
                 )
         return
     topk, steps, tokens = drafts.topk or 1, drafts.steps, drafts.tokens

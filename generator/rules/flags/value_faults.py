@@ -11,14 +11,7 @@ from typing import Any
 
 from generator.catalogs.flags import ANY, Flag, ResolvedFlag
 from generator.catalogs.replacements import replacement
-from generator.diagnostics import (
-    KeyPath,
-    all_nearest,
-    did_you_mean,
-    listed,
-    misspelt,
-    replacements,
-)
+from generator.diagnostics import KeyPath, all_nearest, did_you_mean, listed, misspelt, replacements
 from generator.records import replace
 from generator.rules.flags.parser import Parser, others
 from generator.rules.registry import Fault, to_remove
