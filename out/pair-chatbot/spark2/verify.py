@@ -108,6 +108,7 @@ driver | | Whether the driver answers and has a GPU.
   OK | {node.driver}
   FAIL none | nvidia-smi shows {said} | reboot; if that does not help, install the updates of the DGX Dashboard
   FAIL mode | the GPU's compute mode is {mode}: an engine has several processes | sudo nvidia-smi --compute-mode=DEFAULT
+  FAIL later | the kernel that the next boot starts, {later}, has no module of the driver | install the updates of the DGX Dashboard, or linux-modules-nvidia for that kernel, before a reboot
 clock | fact=CLOCK_MHZ | The GPU's clock, with its limit in the site.
   OK | {now} MHz, at most {bound}
   SKIP silent | nvidia-smi does not say how fast the GPU runs
@@ -262,6 +263,7 @@ running | engine runs later | The engine with the bundle: image, arguments, envi
   SKIP silent | docker inspect {engine.unit} does not describe the container
   FAIL other | applied, not restarted: the engine runs with {faults} | on all nodes of the engine: sudo systemctl restart {engine.unit}
   FAIL paused | the container is {state}, and answers nothing | docker unpause {engine.unit}, or see why: docker logs {engine.unit}
+  FAIL blind | the container has lost the GPU, as a daemon-reload without a CDI specification does: {blind} | sudo systemctl restart {engine.unit}
 containers | daemon later | The running containers of the services, with their Compose files.
   OK | {right} are those of their Compose files
   FAIL other | applied, not restarted: {wrong} | sudo systemctl restart {units}
@@ -303,6 +305,7 @@ firewall | file=opt/sparkgen/firewall.sh | Whether ufw is on, also after a reboo
   FAIL absent | ufw is on without: {absent} | sudo /opt/sparkgen/firewall.sh
   FAIL hidden | a rule that refuses comes first: {hidden} | sudo ufw delete that rule, then add it again behind ours
   SKIP also | ufw is right; not looked at: whether {also}, which also refuse packets, let the other nodes in
+  SKIP unseen | ufw is right; not looked at: what other tables do, which nft does not list
 gateway | fact=GATEWAY | Whether the gateway answers for each model that is loaded, by which engine.
   OK | {url} answers: {engines}
   SKIP stopped | sparkgen-proxy is not running
@@ -444,10 +447,24 @@ class MachineChecks(Machine):
 
     def _driver(self) -> Case:
         said = self.ask(*DRIVER).text.partition("\n")[0]
-        instead = f"no driver version, but: {said[:60]}" if said else "no GPU"
-        mode = self.smi("compute_mode")[0]
-        states = {"none": not self.driver, "mode": mode in ("Prohibited", "Exclusive_Process")}
-        return first(states, said=instead, mode=mode)
+        instead, mode = f"no driver version, but: {said[:60]}", self.smi("compute_mode")[0]
+        # After some faults it shows this instead of properties.
+        is_lost = mode in ("[GPU requires reset]", "[GPU is lost]")
+        states = {
+            "none": is_lost or not self.driver,
+            "mode": mode in ("Prohibited", "Exclusive_Process"),
+            "later": (later := self.kernel_without_driver()),
+        }
+        instead = instead if said else "no GPU"
+        return first(states, said=mode if is_lost else instead, mode=mode, later=later)
+
+    def kernel_without_driver(self) -> str:
+        """The kernel that was installed last, if it lacks the driver and GRUB starts it."""
+        link, grub = self.at("/boot/vmlinuz"), self.value("/etc/default/grub")
+        kernel = link.readlink().name.removeprefix("vmlinuz-") if link.is_symlink() else ""
+        is_pinned = matched(r'^GRUB_DEFAULT="?([^"\n]+)', grub) not in ("", "0")
+        modules = self.value(f"/lib/modules/{kernel}/modules.dep")
+        return kernel if modules and not is_pinned and "/nvidia.ko" not in modules else ""
 
     # The driver forgets the limit at a boot, and when it is reloaded.
     def _clock(self) -> Case:
@@ -569,14 +586,16 @@ DAMAGE = {
     r"severity=Uncorrect\w+ \(Fatal\)|mlx5_pci_slot_reset": "a fatal fault of PCIe",
     r"NVRM: GPU at .* has fallen off the bus": "a GPU that is gone",
     r"I/O error, dev |(EXT4-fs|BTRFS) error|critical medium error": "a fault of a disk",
-    r"nvme\d*: .*(is down|aborting reset)|XFS .* Shutting down": "a fault of a disk",
+    r"nvme\d*: .*(is down|(aborting|timeout,) reset)|XFS .* Shutting down": "a fault of a disk",
     r"Remounting filesystem read-only": "a file system that became read-only",
-    r"soft lockup|hard LOCKUP|blocked for more than \d+ seconds": "a CPU or a process that hung",
+    r"soft lockup|hard LOCKUP|workqueue lockup|rcu: .* detected stalls?|self-detected stall|"
+    r"blocked for more than \d+ seconds": "a CPU or a process that hung",
     r"Internal error: Oops|kernel BUG at ": "a fault of the kernel",
     r"\[Hardware Error\]: *event severity: (fatal|rec)|Memory failure: 0x": "a hardware fault",
-    r"mlx5_core .*(health compromised|Health issue observed, .*fatal|NETDEV WATCHDOG)": (
+    r"mlx5_core .*(health compromised|Health issue observed, .*fatal|timeout. Will cause a leak)": (
         "a fault of the NIC"
     ),
+    r"NETDEV WATCHDOG: ": "a network interface that hung",
 }
 # And since the engine's start, before which there may have been other reasons. A cable that is moved
 # once loses the link of its two halves at both ends; more than that is our sign of a bad one.

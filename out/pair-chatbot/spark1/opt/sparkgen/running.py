@@ -513,7 +513,15 @@ class RunningChecks(Machine):
         read = [*mounted(want[engine.unit]), *self.referred(engine)]
         faults = container_faults(self, want[engine.unit], have, read)
         faults += self.older_secrets(engine)
-        return first({"other": faults}, faults=some_of(faults, 3))
+        states = {"other": faults, "blind": (blind := self.refusal_of_gpu(engine))}
+        return first(states, faults=some_of(faults, 3), blind=blind)
+
+    # Programs that have opened the GPU keep it, and none can open it again.
+    def refusal_of_gpu(self, engine: Engine) -> str:
+        """What the container says if its control group has lost the GPU."""
+        opening = ("docker", "exec", engine.unit, "sh", "-c", ": <>/dev/nvidiactl")
+        said = self.ask(*opening)
+        return matched("(.*Operation not permitted.*)", f"{said.text}\n{said.errors}")
 
     def referred(self, engine: Engine) -> list[str]:
         """The files that say which snapshot of a model an engine reads."""

@@ -76,11 +76,11 @@ class Answers:
         self.say(stage, UNASKED if why else REFUSED, **rest)
 
     def ended(self, stage, said):
-        """The engine's parser has ended the program; its last line says why."""
+        """The engine's parser has ended the program; what follows its `error:` says why."""
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         last = lines[-1] if lines else "it ended"
-        message = last.partition("error: ")[2] or last
-        self.say(stage, REFUSED, error="SystemExit", message=message[:1500])
+        message = re.split(r"(?m)^(?:.*: )?error: ", said)[1:] or [last]
+        self.say(stage, REFUSED, error="SystemExit", message=_plain(message[-1]))
 
     def end(self):
         """Leave at once: threads and child processes of the engine must not hold it up."""
@@ -135,13 +135,18 @@ def after(words, *markers):
 
 
 def _message(error):
-    """The error as one line; of pydantic's list only what is wrong."""
-    text = " ".join(str(error).split())
-    found = re.match(r"\d+ validation errors? for \S+ (.*)", text)
+    return _plain(str(error)) or type(error).__name__
+
+
+def _plain(text):
+    """A message as one line; of pydantic's list only what is wrong, after a parser's own words."""
+    text = " ".join(text.split())
+    found = re.match(r"((?:argument .*: )?)\d+ validation errors? for \S+ (.*)", text)
     if found:
-        text = found[1].partition(" [type=")[0]
-        text = re.split(r"(?:^| )(?:Value error|Assertion failed), ", text, maxsplit=1)[-1]
-    return (text or type(error).__name__)[:1500]
+        wrong = found[2].partition(" [type=")[0]
+        wrong = re.split(r"(?:^| )(?:Value error|Assertion failed), ", wrong, maxsplit=1)[-1]
+        text = found[1] + wrong
+    return text[:1500]
 
 
 def _last_frame(error, package):

@@ -201,6 +201,19 @@ def pretend_groups(sizes):
             setattr(parallel_state, name, Group(*places.get(name, (1, 0))))
 
 
+def set_ranks_apart():
+    """Each rank is on a node of its own, which vLLM would find out by memory that ranks share."""
+    from vllm.distributed import parallel_state
+
+    def apart(group, source_rank=0):
+        return [rank == source_rank for rank in range(group.size())]
+
+    real = getattr(parallel_state, "in_the_same_node_as", apart)
+    for module in list(sys.modules.values()):
+        if getattr(module, "__dict__", {}).get("in_the_same_node_as") is real:
+            module.in_the_same_node_as = apart
+
+
 def create_layers(config):
     """The rank's layers, with no memory behind them."""
     from vllm.config import set_current_vllm_config
@@ -208,6 +221,7 @@ def create_layers(config):
     from vllm.utils.torch_utils import set_default_torch_dtype
 
     pretend_groups(config.parallel_config)
+    set_ranks_apart()
     dtype = set_default_torch_dtype(config.model_config.dtype)
     with set_current_vllm_config(config), dtype, without_memory():
         return initialize_model(vllm_config=config)
@@ -280,12 +294,16 @@ def check_graphs(config, planned):
     if not builders:
         return
     name = min(builders, key=lambda each: builders[each].value)
+    second = getattr(config, "use_v2_model_runner", None)
+    # The V1 model runner alone rounds the sizes of graphs, which can leave none of them.
+    runner = {} if second is None else {"use_v2_model_runner": bool(second)}
     config.compilation_config.resolve_cudagraph_mode_and_sizes(
         builders[name],
         name,
         1 + (config.num_speculative_tokens or 0),
         kv_cache_config=planned,
         max_num_reqs=config.scheduler_config.max_num_seqs,
+        **runner,
     )
 
 
