@@ -43,8 +43,11 @@ _FALSE = frozenset({"false", "False", "FALSE"})
 _INTEGER = r"[-+]?(0|[1-9][0-9]{0,17})"
 _RADIX = r"0o[0-7]{1,18}|0x[0-9a-fA-F]{1,15}"
 _FLOAT = r"[-+]?([0-9]{1,18}\.[0-9]*|\.[0-9]+|[0-9]{1,18}(?=[eE]))([eE][-+]?[0-9]{1,3})?"
-# What YAML rejects, and what only some readers treat as the end of a line.
-_FORBIDDEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
+# What YAML rejects, what only some readers treat as the end of a line, and what turns the direction
+# of the text around it, so that an editor shows another text than is read (CVE-2021-42574).
+_FORBIDDEN = (
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
 
 
 @record

@@ -139,13 +139,14 @@ def text_fault(name: str, value: object) -> str:
 
 
 def _edge(value: str) -> str:
-    """How to describe an address with a prefix length that is the network's, not a node's."""
+    """How to describe an address with a prefix length that no node can have."""
     if not re.fullmatch(TEXT_TYPES["interface_address"].pattern, value):
         return ""
     interface = ipaddress.IPv4Interface(value)
     network = interface.network
     if not _unicast(interface.ip):
-        return ""
+        kinds = ("loopback", "multicast", "unspecified", "reserved")
+        return next((f"a {k} address" for k in kinds if getattr(interface.ip, f"is_{k}")), "")
     edges = {
         network.network_address: f"the address of the network {network} itself",
         network.broadcast_address: f"the broadcast address of {network}",

@@ -197,7 +197,7 @@ def mapping_of(path: KeyPath, value: Any) -> tuple[str, Data] | None:
     first, its = next(iter(meant.items()))
     shown = f"{first}: {flow_text(its)}"
     text = f"write '{shown}'" if len(shown) <= LONGEST else "write NAME: VALUE"
-    return f"{text}, without '-'", as_typed(meant, rules_at(path))
+    return f"{text}, not a list", as_typed(meant, rules_at(path))
 
 
 def listed_alone(types: tuple[str, ...], path: KeyPath, value: Any) -> tuple[str, Data] | None:
