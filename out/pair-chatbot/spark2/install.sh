@@ -310,6 +310,7 @@ while (($#)); do
     --force-links) force_links=1 ;;
     --no-confirm) confirm='' ;;
     --overdue) overdue=1 ;;
+    -h | --help) sed --quiet '3,12s/^# //p' "$0" && exit ;;
     *) die "there is no option $1; the head of this script names them all" ;;
   esac
   shift
