@@ -37,6 +37,7 @@ INEXPRESSIBLE = {
     "SG102-certificate-without-a-key": "editors learn what keys exclude, not that one is needed",
     "SG106-address-of-a-network": "a pattern can't tell a network's address from a node's",
     "SG106-broadcast-address": "a pattern can't tell a broadcast address from a node's",
+    "SG106-multicast-address": "a pattern can't tell a multicast address from a node's",
     "SG106-command-with-an-open-quote": "a pattern can't tell whether each quote is closed",
     "SG106-cores-that-go-down": "a pattern can't compare numbers",
     "SG106-subnet-with-host-bits": "a pattern can't tell host bits from a network's address",
