@@ -447,7 +447,8 @@ class MachineChecks(Machine):
 
     def _driver(self) -> Case:
         said = self.ask(*DRIVER).text.partition("\n")[0]
-        instead, mode = f"no driver version, but: {said[:60]}", self.smi("compute_mode")[0]
+        instead = f"no driver version, but: {said[:60]}" if said else "no GPU"
+        mode = self.smi("compute_mode")[0]
         # After some faults it shows this instead of properties.
         is_lost = mode in ("[GPU requires reset]", "[GPU is lost]")
         states = {
@@ -455,7 +456,6 @@ class MachineChecks(Machine):
             "mode": mode in ("Prohibited", "Exclusive_Process"),
             "later": (later := self.kernel_without_driver()),
         }
-        instead = instead if said else "no GPU"
         return first(states, said=mode if is_lost else instead, mode=mode, later=later)
 
     def kernel_without_driver(self) -> str:
