@@ -832,13 +832,15 @@ def test_what_was_put_back_and_what_was_not(root: Path) -> None:
     (root / "etc").mkdir(exist_ok=True)
     (root / "etc/nccl.conf").write_text("NCCL_IB_DISABLE=1\n")
     for last in ("", ", but for that"):
+        before = snapshot(root)
         done(install(LAB_MESH, root, "--apply"))
+        new = f"{len(snapshot(root)) - len(before)} removed that were not there"
         if last:
             kernels = root / "var/cache/sparkgen/triton/a.cubin"
             kernels.parent.mkdir(parents=True)
             kernels.write_text("compiled")
         said = done(install(LAB_MESH, root, "--rollback")).splitlines()
-        assert [line for line in said if line.startswith("put back: ")]
+        assert f"put back: 2 files as they were, {new}" in said
         assert ("not put back: /var/cache/sparkgen" in said) is bool(last)
         assert re.fullmatch(rf"all is as it was before 000\d-\S+{last}", said[-1])
 
