@@ -156,14 +156,17 @@ undo() {
     echo "install.sh: the rest is as it was before; mend this, then again: install.sh --${action/apply/rollback}" >&2
     return 1
   fi
-  for from in "$@"; do mv --no-target-directory "$from" "$from.undone"; done
   told_undone
+  for from in "$@"; do mv --no-target-directory "$from" "$from.undone"; done
 }
 
 # What was put back, and what was not: what people, programs and the engine have made since.
 told_undone() {
-  local path back=0 also='' offload=${facts[KV_OFFLOAD]:-}
-  for path in "${paths[@]}"; do if there "${origin[$path]}/$path"; then ((++back)); fi; done
+  local path back=0 removed=0 also='' offload=${facts[KV_OFFLOAD]:-}
+  for path in "${paths[@]}"; do
+    if [[ ${origin[$path]} == "$root" ]]; then continue; fi
+    if there "${origin[$path]}/$path"; then ((++back)); elif ! there "$root/$path"; then ((++removed)); fi
+  done
   for path in "$secrets" var/cache/sparkgen var/lib/sparkgen-metrics ${offload:+"${offload#*/}"}; do
     if [[ -n $(find "$root/$path" -type f -size +0 -print -quit 2>/dev/null) ]]; then left+=("/$path"); fi
   done
@@ -175,7 +178,7 @@ told_undone() {
     left+=("images and models")
     if [[ $action != uninstall ]]; then left+=("what runs: restart it"); fi
   fi
-  echo "put back: $back files as they were, $((${#paths[@]} - back)) removed that were not there$also"
+  echo "put back: $back files as they were, $removed removed that were not there$also"
   if ((${#left[@]})); then printf -v path '%s, ' "${left[@]}" && echo "not put back: ${path%, }"; fi
   echo "all is as it was before ${from##*/}${left[*]:+, but for that}"
 }
