@@ -17,6 +17,7 @@ from generator.operation.needed import Change
 from generator.operation.plan import plan
 from generator.operation.state import Desired, LiveCable, NodeFolder
 from generator.resources import ROOT
+from generator.review.edits import edits
 
 COPY = "copy the folder (operator/deploy.sh --run)"
 CONFIRMED = "install.sh --apply, then install.sh --confirm in a new session within 120 s"
@@ -87,6 +88,36 @@ def test_edits_memory_and_downtime_come_first(
         r"memory left on the fullest node: \d+\.\d GiB -> \d+\.\d GiB\.\n"
     )
     assert re.search(pattern, comment)
+
+
+def test_order_of_the_nodes_is_an_edit() -> None:
+    """The first node is the head."""
+    first, other, third = ({"name": name} for name in ("spark1", "spark2", "spark3"))
+    swapped = edits({"nodes": [first, other]}, {"nodes": [other, third, first]})
+    assert swapped == (
+        "nodes.spark3: {name: spark3} is new",
+        "nodes: the order is [spark2, spark3, spark1] now",
+    )
+    renamed = [other, {"name": "anna"}]
+    assert edits({"nodes": [first, other]}, {"nodes": renamed}, {"spark1": "anna"}) == (
+        "nodes.spark1: called anna now",
+        "nodes: the order is [spark2, anna] now",
+    )
+
+
+def test_what_differs_between_long_values_is_shown() -> None:
+    file = {"source": "files/chat.jinja", "target": "/opt/templates/chat.jinja"}
+    before, after = {"files": [file]}, {"files": [file, {"path": "/srv/tools"}]}
+    (edit,) = edits(before, after)
+    assert edit == "files: .../chat.jinja}] -> .../chat.jinja}, {path: /srv/tools}]"
+
+
+@given(st.text(alphabet="ab ", max_size=200), st.text(alphabet="ab ", max_size=200))
+def test_values_that_differ_are_not_shown_alike(before: str, after: str) -> None:
+    for edit in edits({"command": before}, {"command": after}):
+        shown, _, new = edit.removeprefix("command: ").partition(" -> ")
+        assert shown != new
+        assert max(len(shown), len(new)) <= 60
 
 
 def test_equal_nodes_are_folded_into_one(site: Path, tmp_path: Path, sparkgen: Command) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 from generator.diagnostics import visible
 
 _LONGEST = 60
+# How much of what two long values share is shown before the first difference.
+_LEAD = 12
 # The keys that identify the items of lists.
 _NAMED = ("name", "rule", "label")
 
@@ -16,7 +18,7 @@ def edits(
     after: Mapping[str, Any],
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ...]:
-    """The values that differ, by key; comments and the order of keys don't count.
+    """The values that differ, by key; the order of items counts, comments and that of keys don't.
 
     `names` maps old names of nodes to new ones, which apply to their cables too.
     """
@@ -52,8 +54,19 @@ def _value(before: Any, after: Any, place: str) -> Iterator[str]:
         yield from _mapping(before, after, place)
     elif (old := _by_name(before)) and (new := _by_name(after)):
         yield from _mapping(old, new, place)
+        if [name for name in old if name in new] != [name for name in new if name in old]:
+            yield f"{visible(place)}: the order is {_shown(list(new))} now"
     elif before != after:
-        yield f"{visible(place)}: {_shown(before)} -> {_shown(after)}"
+        yield f"{visible(place)}: {' -> '.join(_difference(before, after))}"
+
+
+def _difference(before: Any, after: Any) -> Iterator[str]:
+    """Two values, each on one line; of long ones, what follows what both begin with."""
+    texts = [visible(_flow(before)), visible(_flow(after))]
+    pairs = enumerate(zip(*texts, strict=False))
+    shared = next((at for at, (one, other) in pairs if one != other), min(map(len, texts)))
+    start = max(0, shared - _LEAD) if max(map(len, texts)) > _LONGEST else 0
+    yield from (_cut(f"...{text[start:]}" if start else text) for text in texts)
 
 
 def _by_name(items: Any) -> dict[str, Any] | None:
@@ -77,7 +90,10 @@ def _name(item: Mapping[str, Any]) -> str | None:
 
 def _shown(value: Any) -> str:
     """A value on one line, cut off if it is long."""
-    text = visible(_flow(value))
+    return _cut(visible(_flow(value)))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
