@@ -286,7 +286,16 @@ def test_engines_that_start_in_turn_take_the_sum() -> None:
 def test_slurm_job_is_started_by_a_person() -> None:
     found = analyzed(example("slurm-trtllm"))
     assert found["cable 1"].within is None
-    assert rows([found["cable 1"]])[0].again == "when it is started again"
+    (row,) = rows([found["cable 1"]])
+    assert row.again == "when it is started again"
+    assert row.to_do.endswith("replace it; then start the engine again")
+    (row,) = rows([found["spark2"]])
+    assert row.to_do == "switch it on; then start the engine again"
+    # Slurm hears of both nodes over this network.
+    worker = found["the management link of spark2"]
+    assert (worker.within, worker.lost) == (None, found["cable 1"].lost)
+    job = next(failure for what, failure in found.items() if " of Slurm on spark2" in what)
+    assert rows([job])[0].to_do == "start it again"
 
 
 def test_relays_of_a_ring() -> None:

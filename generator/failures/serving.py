@@ -131,6 +131,9 @@ def _path(part: Part, node: str, name: str) -> str:
 def _control(part: Part, net: Network, files: FileTexts) -> Needs:
     """The ways between the head and each worker; those of an engine without NCCL carry all data."""
     found, head = NOTHING, part.head.name
+    if part.engine.is_slurm_job and part.workers:
+        # Slurm ends a job if it hears nothing of a node, by default for five minutes.
+        found |= {("management", node.name) for node in part.nodes if node.name in net.management}
     workers = map(str.split, values(files[_path(part, head, "container.env")], "WORKER"))
     for worker, _, link in workers:
         if not part.engine.traits.uses_nccl and link != "-":

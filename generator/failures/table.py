@@ -133,7 +133,8 @@ def _again(failure: Failure) -> str:
 
 def _to_do(failure: Failure) -> str:
     found = _TO_DO.get(failure.fault.kind, "-")
-    again = "start it again" if failure.within is None else ""
+    what = "it" if found == "-" else "the engine"
+    again = f"start {what} again" if failure.within is None else ""
     return "; then ".join(each for each in (found, again) if each not in ("", "-")) or "-"
 
 
