@@ -132,10 +132,9 @@ def _again(failure: Failure) -> str:
 
 
 def _to_do(failure: Failure) -> str:
-    found = _TO_DO.get(failure.fault.kind, "-")
-    what = "it" if found == "-" else "the engine"
-    again = f"start {what} again" if failure.within is None else ""
-    return "; then ".join(each for each in (found, again) if each not in ("", "-")) or "-"
+    found = _TO_DO.get(failure.fault.kind, "")
+    again = "start the engine again" if found else "start it again"
+    return "; then ".join(filter(None, [found, again * (failure.within is None)])) or "-"
 
 
 def duration(seconds: int) -> str:

@@ -1,13 +1,13 @@
 """What was changed in a site file, one line per value: `model.context_length: 1 -> 2`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from generator.diagnostics import visible
 
 _LONGEST = 60
-# How much of what two long values share is shown before the first difference.
+# How much of what long values share is shown.
 _LEAD = 12
 # The keys that identify the items of lists.
 _NAMED = ("name", "rule", "label")
@@ -57,23 +57,21 @@ def _value(before: Any, after: Any, place: str) -> Iterator[str]:
         if [name for name in old if name in new] != [name for name in new if name in old]:
             yield f"{visible(place)}: the order is {_shown(list(new))} now"
     elif before != after:
-        yield f"{visible(place)}: {' -> '.join(_difference(before, after))}"
+        start = _start(before, after)
+        yield f"{visible(place)}: {_shown(before, start)} -> {_shown(after, start)}"
 
 
-def _difference(before: Any, after: Any) -> Iterator[str]:
-    """Two values, each on one line; of long ones, what follows what both begin with."""
+def _start(before: Any, after: Any) -> int:
+    """Where long values begin to be shown: shortly before they differ."""
     texts = [visible(_flow(before)), visible(_flow(after))]
     pairs = enumerate(zip(*texts, strict=False))
     shared = next((at for at, (one, other) in pairs if one != other), min(map(len, texts)))
-    start = max(0, shared - _LEAD) if max(map(len, texts)) > _LONGEST else 0
-    yield from (_cut(f"...{text[start:]}" if start else text) for text in texts)
+    return max(0, shared - _LEAD) if max(map(len, texts)) > _LONGEST else 0
 
 
 def _by_name(items: Any) -> dict[str, Any] | None:
     """The items of a list by name; None if one has no name, or names have different keys."""
-    if not isinstance(items, Sequence) or isinstance(items, str):
-        return None
-    if not all(isinstance(item, Mapping) for item in items):
+    if not isinstance(items, list | tuple) or not all(isinstance(i, Mapping) for i in items):
         return None
     names = [_name(item) for item in items]
     if None in names or len(set(names)) < len(names):
@@ -83,17 +81,14 @@ def _by_name(items: Any) -> dict[str, Any] | None:
 
 def _name(item: Mapping[str, Any]) -> str | None:
     ends = item.get("endpoints")
-    if isinstance(ends, Sequence) and not isinstance(ends, str):
+    if isinstance(ends, list | tuple):
         return " - ".join(str(end) for end in ends)
     return next((str(item[key]) for key in _NAMED if key in item), None)
 
 
-def _shown(value: Any) -> str:
-    """A value on one line, cut off if it is long."""
-    return _cut(visible(_flow(value)))
-
-
-def _cut(text: str) -> str:
+def _shown(value: Any, start: int = 0) -> str:
+    """A value on one line, from there on, cut off if it is long."""
+    text = f"{'...' * bool(start)}{visible(_flow(value))[start:]}"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
