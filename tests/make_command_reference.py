@@ -147,7 +147,7 @@ request, with identical nodes folded into one; at 65,000 characters it is cut, a
 | `upgrade` | what another version of sparkgen changes by itself: `before`, `after`, and `changes[]`, each with `version`, `text` and `files`; else `null` |
 | `headroomGib` | the memory left on the fullest node, before and after; `null` where it is not known |
 | `nodes[]` | `node`; `was`, its name until now; `state` (`new`, `changed`, `unchanged`, `renamed`, `removed`); `effect` (`nothing`, `files`, `reload`, `service`, `restart`, `links`); `restarts`, for any reason; `todo` in words; `files` |
-| `files[]` | files that belong to no node; each with `path`, `kind` (`added`, `removed`, `changed`), `change`, `cause` (`site` or `sparkgen`), `added` and `removed` lines, `diff` |
+| `files[]` | files that belong to no node; each with `path`, `kind` (`added`, `removed`, `changed`), `change`, `cause` (`site`, `sparkgen` or `both`), `added` and `removed` lines, `diff` |
 | `order[]` | what to do, each `step` with its `nodes` in order; the limit of its `seconds`, or `null`; the names in `down`, which nobody answers to meanwhile, and in `alone`, which one engine alone answers to |
 """,
     "fit": """\

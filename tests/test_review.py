@@ -57,6 +57,22 @@ def test_bundle_of_an_older_version(site: Path, tmp_path: Path, sparkgen: Comman
     assert data(sparkgen, tmp_path, "--against", "HEAD")["changed"]
 
 
+def test_causes_of_an_upgrade_with_an_edit(site: Path, tmp_path: Path, sparkgen: Command) -> None:
+    """What another version changes by itself, what the site file does, and what both do."""
+    rewrite(tmp_path / "out/lab/spark1/etc/sparkgen/engine.env", ("VLLM_HOST_IP=", "VLLM_HOST="))
+    rewrite(tmp_path / "out/lab/spark1/opt/sparkgen/compose.yaml", ("--port", "--ports"))
+    rewrite(tmp_path / "out/lab/MANIFEST.json", ("sparkgen 0.", "sparkgen 0.0."))
+    commit(tmp_path)
+    rewrite(site, ("8192", "4096"), ("spark2", "anna"))
+    found = data(sparkgen, tmp_path, "--against", "HEAD")
+    causes = {f["path"]: f["cause"] for node in found["nodes"] for f in node["files"]}
+    assert causes["spark1/etc/sparkgen/engine.env"] == "sparkgen"
+    assert causes["spark1/opt/sparkgen/compose.yaml"] == "both"
+    assert causes["anna/opt/sparkgen/compose.yaml"] == "site"
+    text = sparkgen("diff", "sites/lab.yaml", "--against", "HEAD", cwd=tmp_path).out
+    assert "is why 2 files differ, 1 of them because of the site file too; the" in text
+
+
 def test_commit_without_bundles(site: Path, tmp_path: Path, sparkgen: Command) -> None:
     git(tmp_path, "rm", "-r", "--quiet", "--cached", "out")
     git(tmp_path, "commit", "--quiet", "--message=Leave bundles to CI")

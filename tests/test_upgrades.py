@@ -64,7 +64,8 @@ def test_an_upgrade_names_the_cause_of_each_file(upgrade: tuple[Change, Review])
     """Its versions, and for each file that differs an entry of the changes."""
     _, found = upgrade
     assert found.upgrade
-    assert {*found.upgrade.files} == {file.path for file in found.all_files}
+    assert found.upgrade.files == found.all_files
+    assert found.upgrade.mixed == ()
     named = {path for entry in found.upgrade.entries for path in entry.files}
     assert not sorted(_differing(found) - named)
     for entry in found.upgrade.entries:

@@ -1,5 +1,6 @@
 """The difference between two bundles: files with their unified diffs."""
 
+from collections.abc import Sequence
 from difflib import unified_diff
 from functools import cached_property, lru_cache
 from typing import Literal
@@ -43,10 +44,11 @@ class FileChange:
         file = after or before
         return file.activation if file else NOTHING
 
-    def differs_in(self, other: Tree) -> bool:
-        """Whether the previous file is another one in a bundle, or is not there."""
-        there = other.get(self.path)
-        return (there and there.text) != (self.before and self.before.text)
+    def causes(self, rebuilt: Tree) -> tuple[bool, bool]:
+        """Whether it differs because of this version, which `rebuilt` the old site, or the site."""
+        files = (self.before, rebuilt.get(self.path), self.after)
+        before, between, after = (file and file.text for file in files)
+        return before != between, between != after
 
     @property
     def repeats(self) -> bool:
@@ -94,6 +96,12 @@ def changes(before: Tree, after: Tree) -> tuple[FileChange, ...]:
     paths = sorted(before.keys() | after.keys())
     found = (FileChange(path, before.get(path), after.get(path)) for path in paths)
     return tuple(change for change in found if _differs(change))
+
+
+def shown(files: Sequence[FileChange]) -> list[FileChange]:
+    """The files that don't just repeat others."""
+    distinct = [file for file in files if not file.repeats]
+    return distinct or list(files)
 
 
 def unchanged(name: str, against: str) -> str:

@@ -4,7 +4,7 @@ The reference of the commands says what each key holds.
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from generator.records import values
@@ -22,7 +22,8 @@ def document(reviews: Sequence[Review]) -> str:
 
 def _review(review: Review) -> dict[str, Any]:
     upgrade = review.upgrade
-    upgraded = frozenset(upgrade.files if upgrade else ())
+    causes = dict.fromkeys(upgrade.files if upgrade else (), "sparkgen")
+    causes |= dict.fromkeys(upgrade.mixed if upgrade else (), "both")
     return {
         "site": review.name,
         "was": review.was,
@@ -49,11 +50,11 @@ def _review(review: Review) -> dict[str, Any]:
                 "effect": node.effect.name.lower(),
                 "restarts": node.stops and node.starts,
                 "todo": node.title,
-                "files": [_file(file, upgraded) for file in node.files],
+                "files": [_file(file, causes) for file in node.files],
             }
             for node in review.nodes
         ],
-        "files": [_file(file, upgraded) for file in review.files],
+        "files": [_file(file, causes) for file in review.files],
         "order": [_renamed(step, text="step") for step in review.outcome.steps],
     }
 
@@ -63,12 +64,12 @@ def _renamed(record: object, **names: str) -> dict[str, Any]:
     return {names.get(name, name): value for name, value in values(record).items()}
 
 
-def _file(file: FileChange, upgraded: Collection[str]) -> dict[str, Any]:
+def _file(file: FileChange, causes: Mapping[FileChange, str]) -> dict[str, Any]:
     return {
         "path": file.path,
         "kind": file.kind,
         "change": file.activation.text,
-        "cause": "sparkgen" if file.path in upgraded else "site",
+        "cause": causes.get(file, "site"),
         "added": file.added,
         "removed": file.removed,
         "diff": "\n".join(file.lines) + "\n",

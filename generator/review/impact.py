@@ -171,13 +171,14 @@ def review(site: Site, after: Tree, before: Before) -> Review:
     """Review what it means for a bundle to become `after`, the bundle of `site`."""
     change = change_of(site, after, before)
     names = {was: name for name, was in change.hosts.items()}
+    rebuilt = _under_new_names(before.rebuilt, names) if before.rebuilt else None
     plain = _review(site.name, before, change, _under_new_names(before.bundle.tree, names), after)
     return replace(
         plain,
         notes=(*_notes(site, before.site, names), *plain.notes),
         headroom=_headroom(before.site, site),
         bars=_bars(before.site, site),
-        upgrade=upgrade(before.bundle, before.rebuilt, plain.all_files),
+        upgrade=upgrade(before.bundle, rebuilt, plain.all_files),
     )
 
 

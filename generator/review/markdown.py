@@ -9,10 +9,10 @@ from itertools import accumulate
 
 from generator.bundle.escaping import markdown as escaped
 from generator.records import record
-from generator.review.changes import FileChange
+from generator.review.changes import FileChange, shown
 from generator.review.impact import Review
 from generator.review.nodes import NodeReview
-from generator.review.text import headroom, shown, summary
+from generator.review.text import headroom, summary
 
 LIMIT = 65_000
 MARK = "<!-- sparkgen diff -->"

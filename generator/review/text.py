@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from generator.columns import columns
-from generator.review.changes import FileChange, unchanged
+from generator.review.changes import FileChange, shown, unchanged
 from generator.review.impact import Review
 
 _HEAD = ("NODE", "FILES", "WHAT MUST BE DONE")
@@ -73,12 +73,6 @@ def order(review: Review) -> Iterator[str]:
     for number, step in enumerate(review.outcome.steps, 1):
         down = f" (nobody answers to {', '.join(step.down)})" if step.down else ""
         yield f"{number:>3}. {step}{down}"
-
-
-def shown(files: Sequence[FileChange]) -> list[FileChange]:
-    """The files that don't just repeat others."""
-    distinct = [file for file in files if not file.repeats]
-    return distinct or list(files)
 
 
 def _diff(files: Sequence[FileChange], color: bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ from generator.bundle.tree import Tree
 from generator.catalogs.versions import version
 from generator.records import record
 from generator.resources import PACKAGE
-from generator.review.changes import FileChange
+from generator.review.changes import FileChange, shown
 
 _CHANGES = PACKAGE / "CHANGELOG.md"
 _FILES = re.compile(r"<!--(.*?)-->", re.DOTALL)
@@ -27,18 +27,21 @@ class UpgradeEntry:
 
 @record
 class Upgrade:
-    """The two versions, the files that differ for that reason, and the entries about them."""
+    """What another version changes, with why: `files`, and of these what the site changes too."""
 
     before: str
     after: str
-    files: tuple[str, ...]
+    files: tuple[FileChange, ...]
+    mixed: tuple[FileChange, ...]
     entries: tuple[UpgradeEntry, ...]
 
     def __str__(self) -> str:
-        count = len(self.files)
+        found = shown(self.files)
+        count, mixed = len(found), len({*found} & {*self.mixed})
+        site = f"{mixed} of them because of the site file too" if mixed else "not the site file"
         return (
             f"sparkgen {self.before} -> {self.after} is why {count} file{'s' * (count > 1)} "
-            f"differ{'s' * (count == 1)}, not the site file; the changes of its versions say more"
+            f"differ{'s' * (count == 1)}, {site}; the changes of its versions say more"
         )
 
 
@@ -50,9 +53,9 @@ def upgrade(bundle: Committed, rebuilt: Tree | None, found: Sequence[FileChange]
     was = bundle.generator.removeprefix("sparkgen ")
     if not was or was == __version__:
         return None
-    own = [change for change in found if rebuilt is None or change.differs_in(rebuilt)]
-    files = tuple(change.path for change in own)
-    return Upgrade(was, __version__, files, tuple(_entries(was, own))) if files else None
+    own = tuple(change for change in found if rebuilt is None or change.causes(rebuilt)[0])
+    mixed = tuple(change for change in own if rebuilt and change.causes(rebuilt)[1])
+    return Upgrade(was, __version__, own, mixed, tuple(_entries(was, own))) if own else None
 
 
 def _entries(since: str, found: Sequence[FileChange]) -> Iterator[UpgradeEntry]:
