@@ -88,6 +88,19 @@ def test_page_is_complete_and_self_contained(bundle: Bundle) -> None:
         assert f"fails-cable_{cable.number}" in page.ids or not bundle.site.parts
 
 
+@of_each(BUNDLES)
+def test_each_step_of_the_setup_is_whole(bundle: Bundle) -> None:
+    """Each item of the runbook is there up to its commands or sub-items, without markup."""
+    tree = render(bundle.site, "")
+    page = " ".join(Page(tree["index.html"].text).text.split())
+    setup = tree["README.md"].text.partition("\n## Set up\n")[2].partition("\n## ")[0]
+    for item in setup.split("\n- [ ] ")[1:]:
+        own = re.split(r"\n(?:\n|  - |- |#)", item)[0]
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", own)
+        words = " ".join(html.unescape(re.sub(r"`|\*\*|\\", "", plain)).split())
+        assert words in re.sub(r"`|\*\*|\\", "", page), words
+
+
 def test_eight_nodes_stay_small() -> None:
     site = valid(ring_text(8)).site
     assert len(page_of(site).encode()) <= 150_000

@@ -15,7 +15,7 @@ from generator.site import Part, Site
 _MOST_NODES = 32
 
 _SETUP = re.compile(r"^## Set up\n(.*?)^## ", re.DOTALL | re.MULTILINE)
-_STEP = re.compile(r"^### (?P<title>.*)|^- \[ \] (?P<item>.*(?:\n  [\w`*].*)*)", re.MULTILINE)
+_STEP = re.compile(r"^### (?P<title>.*)|^- \[ \] (?P<item>.*(?:\n  (?!- )\S.*)*)", re.MULTILINE)
 
 
 def page(
