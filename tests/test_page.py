@@ -20,6 +20,7 @@ from waiting import PATIENCE, until
 from generator.bundle.render import render
 from generator.resources import ROOT
 from generator.services.proxy import Proxy
+from generator.services.web_ui import WebUi
 from generator.site import Site
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -80,8 +81,14 @@ def test_page_is_complete_and_self_contained(bundle: Bundle) -> None:
         assert part.model.served_name in page.text
         proxy = Proxy.of(bundle.site)
         assert (proxy.url if proxy else part.engine.api.url) in page.text
+    if chat := WebUi.of(bundle.site):
+        assert f"The chat page is at {chat.url}." in page.text
+    ports = page.text.partition("PortOfOn")[2].partition("Files")[0].split()
     for node in bundle.site.nodes:
         assert node.ssh in page.text
+        for service in bundle.site.services.values():
+            for name, port in service.listeners(node).items():
+                assert f"{port}{name}" in "".join(ports)
     for job in bundle.site.jobs:
         assert f"{job.folder}/start.sh" in page.text
     for cable in bundle.site.cables:

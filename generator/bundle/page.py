@@ -54,8 +54,8 @@ def _ports(site: Site) -> Mapping[tuple[str, int], list[str]]:
     """The nodes on which each program listens on a port."""
     found: dict[tuple[str, int], list[str]] = {}
     for node in site.nodes:
-        places = site.parts_of(node.name) or ((site, node),)
-        listening = {port for part, member in places for port in part.listeners(member).items()}
+        own = (part.listeners(member) for part, member in site.parts_of(node.name))
+        listening = {port for ports in (*own, site.listeners(node)) for port in ports.items()}
         for port in sorted(listening):
             found.setdefault(port, []).append(node.name)
     return found
