@@ -219,6 +219,9 @@ def test_node_in_the_middle(site: Path, tmp_path: Path, sparkgen: Command) -> No
         f"end of the list, or write 'host: {old}'"
         for name, new, old in (("spark2", 13, 12), ("spark3", 14, 13))
     ]
+    rewrite(site, ("  - name: spark2\n", "  - name: spark2\n    host: 77\n"))
+    (note,) = data(sparkgen, tmp_path, "--against", "HEAD")["notes"]
+    assert note.startswith("spark3 ")
 
 
 def test_moved_cable(site: Path, tmp_path: Path, sparkgen: Command) -> None:

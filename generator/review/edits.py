@@ -6,9 +6,7 @@ from typing import Any
 
 from generator.diagnostics import visible
 
-_LONGEST = 60
-# How much of what long values share is shown.
-_LEAD = 12
+_LONGEST, _LEAD = 60, 12
 # The keys that identify the items of lists.
 _NAMED = ("name", "rule", "label")
 

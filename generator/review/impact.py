@@ -23,6 +23,7 @@ from generator.review.nodes import NodeReview, node_reviews
 from generator.review.upgrade import Upgrade, upgrade
 from generator.site import Site
 from generator.site.switch_setup import SwitchSetup
+from generator.sitefile.declaration import FIRST_HOST
 
 
 @record
@@ -326,11 +327,11 @@ def _under_new_names(tree: Tree, names: Mapping[str, str]) -> Tree:
 
 
 def _notes(site: Site, old: Site | None, names: Mapping[str, str]) -> Iterable[str]:
-    """Notes about nodes that moved to another host number because of another node."""
+    """Notes about nodes on cables that got another host number because of another node."""
     before = {names.get(node.name, node.name): node.host for node in old.nodes} if old else {}
-    for node in site.nodes:
+    for default, node in enumerate(site.nodes, FIRST_HOST):
         host = before.get(node.name, node.host)
-        if host != node.host:
+        if node.interfaces and host != node.host == default:
             yield (
                 f"{node.name} has host number {node.host} in place of {host}: to leave it as it "
                 f"was, add nodes at the end of the list, or write 'host: {host}'"
