@@ -80,7 +80,7 @@ def _by_name(items: Any) -> dict[str, Any] | None:
 def _name(item: Mapping[str, Any]) -> str | None:
     ends = item.get("endpoints")
     if isinstance(ends, list | tuple):
-        return " - ".join(str(end) for end in ends)
+        return " - ".join(sorted(str(end) for end in ends))
     return next((str(item[key]) for key in _NAMED if key in item), None)
 
 
