@@ -1,10 +1,11 @@
 #!/bin/sh
 # Records what a DGX Spark runs, as plain text, in NODE.tar.gz in the current directory.
-#   sh capture.sh [--files] [NODE]     NODE defaults to the host's name
+#   sh capture.sh [--files | --whole-files] [NODE]     NODE defaults to the host's name
 # It changes nothing, contacts no other machine, and waits at most ten seconds for each answer. As root it can
 # read more: netplan's files, and the processes of containers. CAPTURE_ROOT is where the system is mounted, if
 # not at /. With --files, it also takes the files that a site carries to the node, such as templates and scripts of
-# your own: nothing in them is removed, so read them first. A file in which a line looks like a key is left out.
+# your own: their names and structure, with a hash in place of each value. With --whole-files, nothing in them is
+# removed, so read them first: only a file in which a line looks like a key is handled as with --files.
 #
 # The lists of names below decide which values are kept, before anything is written: the values of all other
 # names, and whatever looks like a key, become [removed], with a hash whose key, /etc/machine-id, is not taken. Of network files, only wired interfaces are kept;
@@ -15,7 +16,7 @@ export LC_ALL
 umask 077
 
 files=
-[ "${1:-}" != --files ] || { files=yes && shift; }
+case ${1:-} in --files | --whole-files) files=$1 && shift ;; *) ;; esac
 root=${CAPTURE_ROOT:-}
 host=$(uname -n)
 node=$(printf '%s' "${1:-${host%%.*}}" | tr -c 'A-Za-z0-9.-' '-')
@@ -640,6 +641,74 @@ unit_file() {
     print head out (more ? " " BACK : "") }' "$1"
 }
 
+# A file of any kind: names are kept, values only of known names, and one hash takes the place of other words in a row.
+own_file() {
+  awk "$redact"'
+  function hidden(text) { return text == "" ? "" : ++HIDDEN > 500 ? REMOVED : hashed(text) }
+  function is_name(text) {
+    return length(text) < 41 && !is_shaped(text) && !(text ~ /[0-9]/ && text ~ /[a-z]/ && text ~ /[A-Z]/)
+  }
+  function is_known(name, dashed) {
+    dashed = name; gsub(/_/, "-", dashed)
+    return name in VARIABLES || name in KEYS || name in NAMES || dashed in FLAGS || dashed in OPTIONS
+  }
+  function given(name, text, plain, after) {
+    if (text ~ /^([|>][-+]?)?$/) return text
+    if (text ~ /^[[{(]/) return substr(text, 1, 1) parts(substr(text, 2))
+    after = ""; if (match(text, /[] \t,;)}]+$/)) after = substr(text, RSTART)
+    plain = substr(text, 1, length(text) - length(after)); text = plain
+    sub(/^["\047]/, "", plain); sub(/["\047]$/, "", plain)
+    if (plain ~ /^(true|false|yes|no|on|off|null|none|True|False|None)$/) return text after
+    return (is_known(name) && plain !~ /[ {]/ && harmless(plain) && !is_random(plain) ? text : hidden(plain)) after
+  }
+  # What brackets enclose, by its commas.
+  function parts(text, out, mark) {
+    while (match(text, /,[ \t]*/)) {
+      out = substr(text, 1, RSTART - 1); mark = mark SUBSEP out SUBSEP substr(text, RSTART, RLENGTH)
+      text = substr(text, RSTART + RLENGTH)
+    }
+    return joined(mark SUBSEP text)
+  }
+  function joined(text, own, count, i, out) {
+    count = split(substr(text, 2), own, SUBSEP)
+    for (i = 1; i <= count; i++) out = out (i % 2 ? part(own[i]) : own[i])
+    return out
+  }
+  function part(text, lead, head, name) {
+    lead = head = ""
+    if (match(text, /^[ \t]*(- +|export +|[[{("\047])*/)) { lead = substr(text, 1, RLENGTH); text = substr(text, RLENGTH + 1) }
+    if (text !~ /:\/\// && text !~ /^[A-Za-z0-9]+==?$/ && match(text, /^[A-Za-z_][A-Za-z0-9_.-]*["\047]?[ \t]*[:=][ \t]*/)) {
+      head = substr(text, 1, RLENGTH); name = head; gsub(/["\047 \t:=]/, "", name)
+    }
+    if (head == "") return lead phrase(text)
+    return lead (is_name(name) ? head given(name, substr(text, length(head) + 1)) : hidden(text))
+  }
+  # A command, or anything else.
+  function phrase(text, words, count, i, out, run, kept) {
+    count = split_words(text, words); out = run = ""
+    for (i = 1; i <= count; i++) {
+      kept = words[i] ~ /^[^A-Za-z0-9]+$/ || words[i] in STRUCTURE ? words[i] : word(words[i])
+      if (kept == REMOVED) { run = run words[i] " "; continue }
+      if (index(kept, REMOVED)) kept = substr(kept, 1, index(kept, REMOVED) - 1) hidden(words[i])
+      out = out (run == "" ? "" : hidden(run) " ") kept " "; run = ""
+    }
+    out = out hidden(run); sub(/ $/, "", out)
+    return out
+  }
+  BEGIN {
+    list("if then else elif fi for in do done while case esac set def class return import from and or not endif endfor", STRUCTURE)
+    list(ENVIRON["unit"], NAMES)
+    # What a letter means depends on the program.
+    for (name in SHORT) delete SHORT[name]
+  }
+  /^\[[A-Za-z0-9_. -]+\]$/ && is_name($0) { print; next }
+  { if (!held) fresh()
+    held = /\\$/
+    # Flags have names that are known, whichever program gets them.
+    if ($1 ~ /^--/) serving = 1
+    print part($0) }' "$1"
+}
+
 take_files() {
   reader=$1
   shift
@@ -857,11 +926,14 @@ installed() {
     if [ ! -r "$root/$file" ] || [ "$(head -c 65537 "$root/$file" | wc -c)" -gt 65536 ]; then
       echo "not taken, since it is larger than 64 KiB or can't be read: $file" && continue
     fi
-    if awk "$redact"'gives_key($0) { found = 1 } END { exit found }' "$root/$file"; then
+    own_file "$root/$file" >"$work/own"
+    if cmp -s "$work/own" "$root/$file" || { [ "$files" = --whole-files ] &&
+      awk "$redact"'gives_key($0) { found = 1 } END { exit found }' "$root/$file"; }; then
       [ -x "$root/$file" ] && kind=.run || kind=
       { base64 "$root/$file" && echo; } | take "files/$file$kind.base64"
     else
-      echo "not taken, since there is a key in it: $file"
+      take "files/opt/sparkgen/shown/${file#opt/sparkgen/files/}" <"$work/own"
+      echo "taken without its values: $file"
     fi
   done
   sed -n 's/^[0-9a-f]*  \(\(etc\|opt\)\/.*\)/\1/p' "$own/SHA256SUMS" | while read -r file; do

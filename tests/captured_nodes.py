@@ -151,7 +151,7 @@ class Machine:
     # Without it, they fail.
     others: Path | None = None
     modes: Mapping[str, int] = field(default_factory=dict)
-    options: Sequence[str] = ("--files",)
+    options: Sequence[str] = ("--whole-files",)
 
     def capture(self, folder: Path) -> Path:
         """Run the script on the node; returns the archive."""

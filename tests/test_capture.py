@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import tarfile
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -658,3 +659,124 @@ def test_a_hash_shows_a_change_and_no_value(tmp_path: Path) -> None:
     assert hashes[0] == hashes[1] != hashes[2]
     plain = hashlib.sha256(own_secret("NCCL_OWNPASS", "nccl").encode()).hexdigest()
     assert plain[:16] not in texts[0]
+
+
+# Texts of a site's own files with a secret in each, in forms that give no hint of it.
+OWN_TEXTS = [
+    "curl https://robot:%s@git.example/x.git\n",
+    "git clone https://%s@github.example/o/r\n",
+    "export OWN_GATE=%s\n",
+    "DB_URL=postgres://app:%s@db:5432/x\n",
+    '{"backend": {"login": "ops", "word": "%s"}}\n',
+    "users:\n  - ops\n  - %s\n",
+    "pins:\n  - %s\n",
+    "curl -H 'X-Auth: %s' http://10.0.0.1/\n",
+    'curl -H "Authorization: Token %s" http://x/\n',
+    'curl -H "X-Api: %s" http://x/\n',
+    "vllm serve m --api-key %s\n",
+    "tool --pass-phrase '%s' run\n",
+    "tool --t=%s\n",
+    "export K64=%s\n",
+    "-----BEGIN EC PARAMETERS-----\n%s\n-----END EC PARAMETERS-----\n",
+    "ssh-ed25519-priv %s\n",
+    "cat <<EOF >/root/x\n%s\nEOF\n",
+    "# old login: root / %s\n",
+    "# do not lose this: %s\n",
+    'client = Client("ops", "%s")\n',
+    "SALT = b'%s'\n",
+    'headers = {"x-gate": "%s"}\n',
+    "{# hint: %s #}\n{{ messages }}\n",
+    "{%- if user == '%s' %}admin{% endif %}\n",
+    "The safe opens with %s today.\n",
+    "machine git.example login bot account %s\n",
+    "requirepass %s\n",
+    "bind_credential=%s\n",
+    "<auth user='x'>%s</auth>\n",
+    "<add name='conn' value='Server=x;Uid=y;Pwd=%s;'/>\n",
+    "[gate]\nphrase = '%s'\n",
+    'otp_seed = "%s"\n',
+    "[s3]\naws_id = x\nsec = %s\n",
+    "HF=%s\n",
+    "printf '%s' %s | docker login -u x --stdin\n",
+    "echo %s | sudo -S true\n",
+    "mount -t cifs //nas/x /mnt -o username=a,pw=%s\n",
+    "openssl enc -aes-256-cbc -k %s\n",
+    "sshpass -p%s ssh x\n",
+    "export DSN='https://%s@sentry.example/4'\n",
+    "webhook: https://hooks.example/services/%s\n",
+    "url: https://x.example/cb?sig=%s\n",
+    "notes: |\n  Ask Kim, or use %s\n",
+    "gate: &g %s\nother: *g\n",
+    '["%s"]\n',
+    "ops,%s,2026\n",
+    'PGPASSFILE=x; psql "host=x user=y p=%s"\n',
+    'vllm serve m --served-model-name ok --hf-overrides \'{"z": "%s"}\'\n',
+    "LONG=aaaa\\\n%s\n",
+    "db.example:5432:app:ops:%s\n",
+    "ops:%s\n",
+    "https://%s:x-oauth@h/\n",
+    "docker run -e GATE=%s img:1 serve x\n",
+    "docker run --label x=%s img:1\n",
+    "docker run img:1 --requirepass %s\n",
+    "--port 8000 -a %s\n",
+    "--x %s\n",
+    "--host ops:%s@h\n",
+    "vllm serve m \\\n  --api-key \\\n  %s\n",
+    "A=1; %s\n",
+    "X={a: %s}\n",
+    "GATE=%s\r\n",
+    'if [ "$1" = %s ]; then\n',
+    "case $1 in %s) ;; esac\n",
+    "mpirun -x %s ray start %s\n",
+    "redis-cli -a %s ping\n",
+    '\t{"name": "x", "v": ["%s", 1]}\n',
+    "export %s\n",
+    "<!-- %s -->\n",
+    "%s%\n",
+    "$(%s)\n",
+    "f(x=%s)\n",
+    "'%s'\n",
+    "key=%s\n",
+    "env A=%s vllm serve m\n",
+    "bash -c '%s x'\n",
+]
+OWN_VALUES = ("plumtree", "81620734", "Zm9vYmFyYmF6cXV4", "three small boats", "cn-Adm1n.pw")
+
+
+def own_files(texts: Mapping[str, str]) -> dict[str, str]:
+    """The files of a site's own on a node, with the sums by which capture.sh finds them."""
+    files = {f"opt/sparkgen/files/{name}": text for name, text in texts.items()}
+    sums = (f"{hashlib.sha256(t.encode()).hexdigest()}  {path}\n" for path, t in files.items())
+    return {**files, "etc/machine-id": "1a2b\n", "etc/sparkgen/bundle/SHA256SUMS": "".join(sums)}
+
+
+@pytest.mark.parametrize("value", OWN_VALUES)
+def test_own_files_keep_no_secret(value: str, tmp_path: Path) -> None:
+    """A value is kept only under a known name, whatever the file is and however it is written."""
+    texts = {f"{number}.txt": text.replace("%s", value) for number, text in enumerate(OWN_TEXTS)}
+    node = Machine("spark1", own_files(texts), options=("--files",))
+    archive = read("spark1", node.capture(tmp_path).read_bytes())
+    taken = [
+        b64decode(text).decode() if path.endswith(".base64") else text
+        for path, text in archive.texts.items()
+    ]
+    assert [text for text in taken if value in text] == []
+    shown = [path for path in archive.texts if path.startswith("files/opt/sparkgen/shown/")]
+    assert len(shown) == len(OWN_TEXTS)
+
+
+def test_own_files_keep_names_and_known_values(tmp_path: Path) -> None:
+    text = (
+        "# ours\nservices:\n  engine:\n    image: vllm/vllm-openai:v0.33.0\n    ours: plumtree\n"
+        "    command:\n      --max-model-len 4096\n      --api-key plumtree\n"
+        "    environment:\n      - NCCL_DEBUG=INFO\n      - GATE=plumtree\n"
+    )
+    known = "[Service]\nRestart=always\n\nNCCL_IB_HCA=rocep1s0f0\nexport NCCL_DEBUG=INFO\n"
+    node = Machine("spark1", own_files({"a.yaml": text, "b.env": known}), options=("--files",))
+    archive = unpacked(node.capture(tmp_path))
+    lines = [re.sub(r"\[removed:[0-9a-f]{16}\]", "-", line) for line in archive.splitlines()]
+    shown = text.replace("plumtree", "-").replace("# ours", "# -").splitlines()
+    at = lines.index("services:") - 1
+    assert lines[at : at + len(shown)] == shown
+    # What has nothing else is taken as it is.
+    assert b64encode(known.encode()).decode()[:60] in archive
