@@ -102,7 +102,7 @@ def _assumed(draft: Draft, file: str, beside: ReadBeside) -> Reading:
 
 def _of_any_model(draft: Draft, full: Reading, file: str, beside: ReadBeside) -> Iterator[Finding]:
     """The findings that are the same with another model where nobody said which."""
-    unknown = [path for path in draft.todo if path[-2:] == ("model", "name")]
+    unknown = [p for p in draft.todo if p[-2:] == ("model", "name") and draft.get(*p[:-1])]
     if not unknown:
         return iter(full.findings)
     for path in unknown:

@@ -28,6 +28,8 @@ _BEFORE = re.compile(
 _NAMES_A_MODEL = re.compile(r"--(model(-path)?|served-model-name|hf-repo)(=.*)?|.*\.gguf")
 # Flags of llama.cpp that take a list with commas, to which each further one adds.
 _ADDED = frozenset(words("llama-added.txt"))
+# What shows figures of the GPU to Prometheus.
+_EXPORTER = re.compile(r"(.*[/_-])?exporter(:[^/]*)?")
 _REDIRECTION = re.compile(r"[0-9&]?(>>?|<|<<<)(&?[^{<>]*)$")
 
 
@@ -85,7 +87,7 @@ class Command:
         if activated := self.container.options.get("venv"):
             return activated
         for word in self.container.words:
-            found = re.fullmatch(r"(/.+)/bin/([^/]+)", word.text)
+            found = re.fullmatch(r"(/[^$`]+)/bin/([^/]+)", word.text)
             if found and (found[2] in scripts or re.fullmatch(r"python[0-9.]*", found[2])):
                 return None if found[1] in ("/usr", "/usr/local") else replace(word, text=found[1])
         return None
@@ -173,6 +175,9 @@ def find(container: FoundContainer, programs: dict[str, str]) -> Command | None:
         return replace(command, program=tuple(words[:first]))
     if ray:
         engine = starting.under_ray()
+        at = next((n for n, text in enumerate(texts) if text.endswith("ray")), 0)
+        env = (*container.env, *(passed(word) for word in _given(words[:at])))
+        container = replace(container, env=env)
         version = _version(engine, container, programs)
         is_worker = "--head" not in texts
         return Command(engine, container, version, None, (), True, is_worker, outside=whole)
@@ -201,6 +206,8 @@ def is_server(container: FoundContainer) -> bool:
         re.search("gpu", item.what) or re.search("nvidia", item.value) for item in container.items
     )
     image = container.image.text if container.image else ""
+    if _EXPORTER.fullmatch(image):
+        return False
     is_told = container.is_launched or _names_a_model(container)
     is_own = any(w.text.endswith(".sh") for w in container.words) and starting.marked(image)
     return uses_gpu or bool(is_own or (is_told and (image or container.name == "unit")))
@@ -215,7 +222,8 @@ def _outside(words: Sequence[Word], begin: int, end: int) -> Iterator[Item]:
     for own in (*commands(words[:begin]), *commands(words[end:])):
         said = list(dropwhile(lambda part: _BEFORE.fullmatch(part.text), own)) or own
         text = " ".join(part.text for part in said)
-        name = said[0].text if "=" in said[0].text else said[0].text.rpartition("/")[2]
+        first = said[0].text
+        name = first if re.search("[=<>]", first) else first.rpartition("/")[2]
         # What is in one command with the engine starts it.
         is_start = own[-1] in words[begin - 1 : begin]
         yield Item(name, text, tuple(own), "start" if is_start else "shell")

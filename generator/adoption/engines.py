@@ -58,7 +58,8 @@ def alone(
     )
     cabling.guessed += [node.name for node in missing]
     is_known = running.is_sized(head) or any(node.place for node in nodes)
-    cabling.is_open = cabling.is_alone and not is_known and has_fabric(nodes)
+    is_joined = has_fabric(nodes) or (head is not None and head.ray)
+    cabling.is_open = cabling.is_alone and not is_known and is_joined
     _fabric(draft, cabling, control_of(nodes[0], mine, head), uses_first_halves(mine, cabling))
     _engine(draft, draft, cabling, nodes, commands, head, variables)
     _other_engines(draft, nodes, [head] if head else [])
@@ -265,7 +266,10 @@ def _other_engines(draft: Draft, nodes: Sequence[FoundNode], heads: Sequence[Com
                 is_apart = not (command.around or running.takes_port(command))
                 if running.is_instead(command, mine) and not is_apart:
                     why = "it is served instead of another: only one of them runs"
-                words = (served, *(word for word in command.container.words if word != served))
+                own = command.container
+                others = (*own.words, *(v.value for v in own.env), *own.mounts)
+                others += (*filter(None, [own.image]), *own.options.values())
+                words = (served, *(word for word in others if word != served))
                 draft.ended.append(
                     Ended(Item(served.text, served.text, words), ItemEnd.LOST, why=why)
                 )

@@ -158,7 +158,7 @@ class _Closing:
 
     def _is_ended(self, word: Word) -> bool:
         """Whether a word has an end; one of several lines, if not only a part of it has."""
-        is_long = word.span.line != word.span.end_line and word.script is None
+        is_long = word.span.line != word.span.end_line
         return self._ended.covers(word) if is_long else self._ended.first(word) is not None
 
     def _end(self, item: Item, whole: bool) -> Ended:

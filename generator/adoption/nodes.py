@@ -33,12 +33,17 @@ def nodes_of(found: Found) -> list[FoundNode]:
 def _by_rank(node: FoundNode) -> list[FoundNode]:
     """The node, with what runs as further ranks of its first one on nodes of their own."""
     found = [(container, find(container, {})) for container in node.containers]
-    ranks = [container for container, command in found if command and command.rank]
+    ranks = [c for c, command in found if command and command.rank and not _is_repeated(command)]
     if not ranks or len(ranks) == sum(command is not None for _, command in found):
         return [node]
     first = tuple(container for container in node.containers if container not in ranks)
     others = [FoundNode(f"spark{n}", containers=(c,)) for n, c in enumerate(ranks, 2)]
     return [replace(node, containers=first), *others]
+
+
+def _is_repeated(command: Command) -> bool:
+    """Whether a loop starts it, for as many nodes as only the shell knows."""
+    return any(block.startswith(("for ", "while ", "until ")) for block in command.around)
 
 
 def command_of(node: FoundNode) -> Command | None:

@@ -280,7 +280,10 @@ class _Reader:
             raise CaptureError("it is YAML or JSON of no kind that is known here", _NOTHING[1])
         is_script = text.text.startswith("#!")
         if is_script:
-            self._said.append("a script, which starts no engine that is known here")
+            is_link = re.search(r"(?m)^[^#\n]*\b(nmcli con|ip a(ddr)?(ess)? add)", text.text)
+            sets_up = "sets up links whose addresses only the shell knows" if is_link else ""
+            said = sets_up or "starts no engine that is known here"
+            self._said.append(f"a script, which {said}")
         settings = tuple(variables(text))
         if settings:
             self._settings(one, text, settings)

@@ -53,7 +53,7 @@ def serving(
 def _activated(command: Sequence[Word]) -> Word | None:
     """The virtual environment that a command makes the shell's."""
     path = command[1].text if command[0].text in ("source", ".") and command[1:] else ""
-    found = re.fullmatch(r"(/.+)/bin/activate", path)
+    found = re.fullmatch(r"(/[^$`]+)/bin/activate", path)
     return replace(command[1], text=found[1]) if found else None
 
 
