@@ -1065,8 +1065,11 @@ def test_variables_that_compose_leaves_to_a_shell() -> None:
         )
         result = adopt(read([Input("", "compose.yaml", text.encode())]), "mine", "mine.yaml")
         assert result.draft.get("model", "name") == "gpt-oss-120b"
-        # The folder is also where the setting says.
-        assert result.draft.get("engine", "files", 0, "target") == "/x/huggingface"
+        # Models are where the site has them, not also where the setting says.
+        assert result.draft.get("model", "cache") == "/opt/hf"
+        assert not (result.draft.get("engine", "files") or result.draft.get("engine", "args"))
+        (moved,) = (one for one in result.ended if one.item.what == "--download-dir")
+        assert (moved.end, moved.why[:10]) == (ItemEnd.LOST, "models are")
         assert [f.rule for f in result.findings if f.severity is Severity.ERROR] == []
 
 

@@ -82,6 +82,11 @@ def _is_hub(container: FoundContainer, mount: FoundMount) -> bool:
     return mount.target in homes or mount.target.endswith("/huggingface")
 
 
+def in_hub(container: FoundContainer, path: str) -> bool:
+    """Whether a path in the container is that of the mounted folder of models."""
+    return any(_is_hub(container, own) and own.holds(path) for own in mounts(container))
+
+
 def hub(draft: Draft, container: FoundContainer) -> None:
     """Write the hub's folder on the nodes, from its mount or, outside containers, a variable."""
     hubs = [(m.target, m.source, m.word) for m in mounts(container) if _is_hub(container, m)]
