@@ -551,3 +551,36 @@ def test_pod_is_on_the_node_that_it_is_pinned_to() -> None:
     assert result.draft.get("model", "cache") == "/srv/hub"
     lost = [one.item.what for one in result.ended if one.end is ItemEnd.LOST]
     assert lost == []
+
+
+@pytest.mark.parametrize(
+    ("calls", "held"),
+    [
+        ("f 8001 openai/gpt-oss-120b 4096", (8001, "gpt-oss-120b", 4096)),
+        ("P=8001\nf $P openai/gpt-oss-120b", (None, "gpt-oss-120b", 8192)),
+        ("f 8001 a/b\nf 8002 openai/gpt-oss-120b", (None, "TODO", None)),
+        ("if true; then f 8001 a/b; fi", (None, "TODO", None)),
+    ],
+)
+def test_arguments_of_functions_are_those_of_the_only_call(
+    calls: str, held: tuple[Any, ...]
+) -> None:
+    """A default of the script's own arguments is no default of a function's."""
+    run = 'docker run vllm/vllm-openai:v0.33.0 "$2" --port "$1" --max-model-len ${3:-8192}'
+    result = adopted("run.sh", f"#!/bin/bash\nf() {{\n  {run}\n}}\n{calls}\n")
+    site = yaml.safe_load(result.text)
+    model = site["model"]
+    found = (site["engine"].get("port"), model["name"], model.get("context_length"))
+    assert found == held
+
+
+def test_ranks_of_data_parallel_attention_are_those_of_the_tensors() -> None:
+    serve = "sglang.launch_server --model-path a/b --tp 2 --dp 2 --enable-dp-attention"
+    result = adopted("run.sh", f"docker run lmsysorg/sglang:v0.5.5 python3 -m {serve}\n")
+    assert len(result.draft.data["nodes"]) == 2
+    assert yaml.safe_load(result.text)["engine"]["parallel"] == {"tensor": 2}
+
+
+def test_a_part_of_a_quotation_does_not_end_it() -> None:
+    text = '$KIT/a.env"\ncat > "$KIT/b" <<EOF\nNODE_RANK=$NODE_RANK\nNCCL_IB_HCA=$H\nEOF\n"\n'
+    check(adopted("render-env.sh", f"#!/bin/bash\n{text}"))

@@ -1067,7 +1067,8 @@ def test_variables_that_compose_leaves_to_a_shell() -> None:
         assert result.draft.get("model", "name") == "gpt-oss-120b"
         # Models are where the site has them, not also where the setting says.
         assert result.draft.get("model", "cache") == "/opt/hf"
-        assert not (result.draft.get("engine", "files") or result.draft.get("engine", "args"))
+        assert not result.draft.get("engine", "files")
+        assert not result.draft.get("engine", "args")
         (moved,) = (one for one in result.ended if one.item.what == "--download-dir")
         assert (moved.end, moved.why[:10]) == (ItemEnd.LOST, "models are")
         assert [f.rule for f in result.findings if f.severity is Severity.ERROR] == []

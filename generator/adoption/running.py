@@ -18,6 +18,7 @@ _SPLITS = (
     ("pipeline-parallel-size", "pp-size", "pipeline_parallel_size"),
     ("data-parallel-size", "dp-size"),
 )
+DATA_PARALLEL_ATTENTION = "enable-dp-attention"
 _PUBLISH = ("p", "publish")
 _ADDRESS = re.compile(r"(?<![\d.])\d+\.\d+\.\d+\.\d+(?![\d.])")
 
@@ -53,7 +54,8 @@ def size(command: Command | None) -> int:
     if nodes := command.entry("nnodes"):
         return int(nodes.value) if str(nodes.value).isdecimal() else 1
     product = 1
-    for names in _SPLITS:
+    # Attention alone may be data parallel, within the ranks of the tensors.
+    for names in _SPLITS[: 2 if command.entry(DATA_PARALLEL_ATTENTION) else 3]:
         entry = command.entry(*names)
         product *= int(entry.value) if entry and str(entry.value).isdecimal() else 1
     if rpc := command.entry("rpc"):

@@ -12,6 +12,7 @@ from generator.adoption.found import REMOVED, Ended, FoundContainer, Item, ItemE
 from generator.adoption.items import of_table, options
 from generator.adoption.limits import limits
 from generator.adoption.mounts import hub, in_hub, is_inside, outside
+from generator.adoption.running import DATA_PARALLEL_ATTENTION
 from generator.adoption.text import is_open
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
@@ -355,6 +356,8 @@ def _flag(draft: Draft, command: Command, entry: ArgumentEntry, key: str | None)
         draft.lose(entry.place.remark or "only the shell knows its value", entry.place)
     elif entry.name == "download-dir" and in_hub(command.container, str(entry.value)):
         draft.lose("models are in the folder 'hub' of 'model.cache': move them there", entry.place)
+    elif key == "engine.parallel.data" and command.entry(DATA_PARALLEL_ATTENTION):
+        draft.lose("of attention alone: in newer releases 'attn-dp-size' under 'args'", entry.place)
     elif key is None and _is_of_the_image(command.container, entry):
         draft.lose("a file of an image of your own: see 'engine.files'", entry.place)
     elif key is None:

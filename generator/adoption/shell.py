@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import takewhile
 
 from generator.adoption.flow import CONDITION, Control
 from generator.adoption.found import Word
@@ -135,6 +136,7 @@ class _Shell:
         self.control = Control()
         self.arrays: dict[str, list[Word]] = {}
         self.files: list[WrittenFile] = []
+        self._function = ""
         # The name of the array whose elements are being read, and what ends lines of commands.
         self._array = self._mark = ""
         # Whether it executes what its commands print.
@@ -183,6 +185,7 @@ class _Shell:
                 at = found.end()
             else:
                 self._leave()
+                self._enter()
                 after, word = self._one_word(at)
                 own = [self._stamped(part) for part in self._read(at, after, word)]
                 if self._array:
@@ -190,6 +193,26 @@ class _Shell:
                 else:
                     yield from own
                 at = max(after, at + 1)
+
+    def _enter(self) -> None:
+        """Take the arguments of the function at hand for those of the script, until it ends."""
+        name = next((part for part in self.control.around if part.endswith("()")), "")
+        if name != self._function:
+            outer = {key: own for key, own in self.known.items() if not key.isdecimal()}
+            self._function, self.known = name, {**outer, **self._arguments(name[:-2])}
+
+    def _arguments(self, name: str) -> dict[str, str]:
+        """What a function gets from its only call; from several, only the shell knows it."""
+        if not name:
+            return {}
+        call = rf"(?<![\w./-]){re.escape(name)}(?![\w.()-]|[ \t]*\()"
+        calls = [found.span() for found in re.finditer(call, self._source)]
+        is_only = len(calls) == 1 and not re.search(r"\bshift\b", self._source)
+        if not is_only or self._source[: calls[0][0]].rstrip(" \t")[-1:] != "\n":
+            return {str(number): f"${number}" for number in range(1, 10)}
+        words = shell_words(self._text, calls[0][1], self._end, self.known)
+        given = takewhile(lambda word: not word.breaks, words)
+        return {str(number): word.text for number, word in enumerate(given, 1) if number < 10}
 
     def _whole(self, at: int) -> re.Match[str] | None:
         """A condition or a label, which is one word whatever it contains."""
@@ -414,8 +437,8 @@ def _expanded(source: str, at: int, known: Mapping[str, str]) -> tuple[int, str]
     ):
         raw = source[at:after]
         return after, _parameter(raw, known) if close == "}" else raw
-    if found := re.compile(NAME).match(source, at + 1):
-        return found.end(), known.get(found[1], f"${found[1]}")
+    if found := re.compile(rf"{NAME}|[1-9]").match(source, at + 1):
+        return found.end(), known.get(found[0], f"${found[0]}")
     return at + 1, "$"
 
 
@@ -442,7 +465,7 @@ def _parameter(raw: str, known: Mapping[str, str]) -> str:
         return known[raw[2:-1]]
     if found is None:
         return raw
-    name, operator, rest = found[1], found[2] or "", found[3] or ""
+    name, operator, rest = found[1] or raw[2], found[2] or "", found[3] or ""
     value = known.get(name)
     is_set = bool(value) if operator.startswith(":") else value is not None
     if operator.endswith("+"):
