@@ -584,3 +584,29 @@ def test_ranks_of_data_parallel_attention_are_those_of_the_tensors() -> None:
 def test_a_part_of_a_quotation_does_not_end_it() -> None:
     text = '$KIT/a.env"\ncat > "$KIT/b" <<EOF\nNODE_RANK=$NODE_RANK\nNCCL_IB_HCA=$H\nEOF\n"\n'
     check(adopted("render-env.sh", f"#!/bin/bash\n{text}"))
+
+
+def test_a_command_that_is_shown_under_a_condition_is_no_second_one() -> None:
+    """Its flags end with the values that they have where it is executed."""
+    run = "docker run -v /srv/m:/models -e OMP_NUM_THREADS=4 vllm/vllm-openai:v0.33.0 /models/a"
+    shown = 'if [ "$DRY" ]; then printf %q "${cmd[@]}"; exit 0; fi'
+    result = adopted("run.sh", f'#!/bin/bash\ncmd=( {run} )\n{shown}\n"${{cmd[@]}}"\n')
+    assert not {"-v", "-e"} & {one.item.what for one in result.ended}
+
+
+def test_array_in_a_script_of_compose_is_expanded_by_the_container() -> None:
+    script = 'args=(--max-model-len "$${LEN}" --nnodes 2)\n        vllm serve a/b "$${args[@]}"'
+    text = (
+        "services:\n  a:\n    image: vllm/vllm-openai:v0.33.0\n    environment: {LEN: 8192}\n"
+        f"    entrypoint: [bash, -c]\n    command:\n      - |\n        {script}\n"
+    )
+    result = adopted("compose.yaml", text)
+    assert str(result.draft.get("model", "context_length")) == "8192"
+    assert len(result.draft.data["nodes"]) == 2
+
+
+def test_container_that_is_created_is_read_like_one_that_is_run() -> None:
+    text = "docker container create --network host vllm/vllm-openai:v0.33.0 openai/gpt-oss-120b\n"
+    assert adopted("run.sh", text).draft.get("model", "name") == "gpt-oss-120b"
+    with pytest.raises(CaptureError):
+        adopted("run.sh", "docker network create vllm/vllm-openai:v0.33.0\n")

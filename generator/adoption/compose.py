@@ -8,7 +8,7 @@ import yaml
 from generator.adoption.docker import passed
 from generator.adoption.found import FoundContainer, FoundVariable, Word
 from generator.adoption.items import of_yaml
-from generator.adoption.shell import is_script_next
+from generator.adoption.shell import expand, is_script_next
 from generator.adoption.yaml_file import Yaml
 from generator.records import replace
 from generator.resources import rows
@@ -60,7 +60,9 @@ def command_words(
         if word is None:
             continue
         if shell and isinstance(item, yaml.ScalarNode):
-            yield from file.script(item, known)
+            # What Compose leaves to the container's shell, that shell expands.
+            own = file.script(item, known)
+            yield from (replace(word, text=expand(word.text, known)) for word in own)
         else:
             yield word
         shell = is_script_next(word.text, shell)

@@ -24,7 +24,7 @@ def containers(words: Sequence[Word]) -> Iterator[FoundContainer]:
     for number, word in enumerate(words):
         if word.text.endswith("run_cluster.sh"):
             yield from _under_ray(words[number + 1 :])
-        if word.text == "run" and _is_client(words[max(number - 2, 0) : number]):
+        if word.text in ("run", "create") and _is_client(words[max(number - 2, 0) : number]):
             yield container(words[number + 1 :])
 
 

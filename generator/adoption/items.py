@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import dropwhile
+from itertools import dropwhile, zip_longest
 from typing import Any
 
 import yaml
@@ -146,11 +146,11 @@ class _Closing:
         """The words without an end; a flag ends with its value, and `docker run` with its rest."""
         is_ended = self._is_ended if item.kind in _COMMANDS else self._ended.first
         ended = [bool(is_ended(word)) or self._lost.covers(word) for word in item.words]
-        after = [*ended[1:], False]
+        pairs = zip_longest(item.words, ended, item.words[1:], ended[1:])
         left = [
             word
-            for word, is_ended, is_next in zip(item.words, ended, after, strict=True)
-            if not is_ended and (word.doubt or not (is_next and word.text.startswith("-")))
+            for word, is_ended, after, is_next in pairs
+            if not is_ended and not (is_next and _is_of(word, after))
         ]
         if len(left) == len(item.words):
             return left
@@ -170,6 +170,11 @@ class _Closing:
         if doubt := next((word.doubt for word in said if word.doubt), ""):
             return Ended(item, ItemEnd.LOST if doubt == CONDITION else ItemEnd.OTHER, why=doubt)
         return of_table(item) if whole else Ended(item, ItemEnd.LOST, why=_REST)
+
+
+def _is_of(flag: Word, value: Word) -> bool:
+    """Whether a word is a flag that ends with the next one."""
+    return flag.text.startswith("-") and (not flag.doubt or flag.doubt == value.doubt)
 
 
 def options(item: Item, words: Iterable[Word]) -> Iterator[Item]:

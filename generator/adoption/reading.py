@@ -270,12 +270,14 @@ class _Reader:
         if units.is_unit(text.text) and not text.text.startswith("#!"):
             self._unit(one, text)
             return True
-        is_data = one.name.endswith((".yaml", ".yml", ".json"))
+        is_data = re.search(r"\.(ya?ml|json)(\.(j2|jinja2?|tmpl|tpl))?$", one.name) is not None
         if not is_data and self._script(one, text):
             return True
         if self._network(one, printed.interfaces(text).values()):
             self._items += items.of_lines(text)
             return True
+        if is_data and not one.name.endswith(("ml", "json")):
+            raise CaptureError("it is a template: name what is made of it", _NOTHING[1])
         if is_data:
             raise CaptureError("it is YAML or JSON of no kind that is known here", _NOTHING[1])
         is_script = text.text.startswith("#!")

@@ -16,7 +16,7 @@ from generator.sitefile.redaction import MASK, is_secret_key
 _BREAKS = ("&&", "||", ";;", ";", "|", "&")
 _ASSIGNED = re.compile(rf"{NAME}(\+?)=(.*)", re.DOTALL)
 _ARRAY = re.compile(rf"{NAME}\+?=\(")
-_ELEMENTS = re.compile(rf'"?\$\{{{NAME}\[[@*]\]\}}"?')
+_ELEMENTS = re.compile(rf'"?\$?\$\{{{NAME}\[[@*]\]\}}"?')
 _PARAMETER = re.compile(rf"(?:{NAME}|[1-9])(?:(:?[-+?=])(.*))?", re.DOTALL)
 _DEFAULTED = re.compile(rf"\$\{{{NAME}:?=([^{{}}]*)\}}")
 # What a script gives a variable from its own options.
