@@ -610,3 +610,15 @@ def test_container_that_is_created_is_read_like_one_that_is_run() -> None:
     assert adopted("run.sh", text).draft.get("model", "name") == "gpt-oss-120b"
     with pytest.raises(CaptureError):
         adopted("run.sh", "docker network create vllm/vllm-openai:v0.33.0\n")
+
+
+def test_what_a_template_inserts_is_one_word() -> None:
+    text = (
+        "[Service]\nExecStart=/usr/bin/docker run -p {{ bind }}:{{ port }}:8000 {{ vllm_image }}"
+        " vllm serve a/b --gpu-memory-utilization {{ share }}\n"
+    )
+    result = adopted("vllm.service", text)
+    site = yaml.safe_load(result.text)
+    assert (site["engine"]["image"], site["model"]) == ("TODO", {"source": "a/b"})
+    assert "# what is said is known only when it runs: vLLM's own" in result.text
+    assert any(one.item.value == "{{ vllm_image }}" for one in result.ended)

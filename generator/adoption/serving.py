@@ -523,7 +523,10 @@ def _share(draft: Draft, command: Command) -> None:
         return
     path = ("engine", "memory_utilization")
     draft.put(path, Plain(share), command.model if command.version else None)
-    draft.comments[path] = f"nobody says: {traits.title}'s own"
+    owned = _owned(command.engine)
+    keys = (_key(owned, command.engine, entry.name) for entry in command.entries)
+    said = "what is said is known only when it runs" if ".".join(path) in keys else "nobody says"
+    draft.comments[path] = f"{said}: {traits.title}'s own"
 
 
 _OWN: Mapping[str, Callable[[Draft, Command, ArgumentEntry], None]] = {

@@ -17,6 +17,8 @@ _BREAKS = ("&&", "||", ";;", ";", "|", "&")
 _ASSIGNED = re.compile(rf"{NAME}(\+?)=(.*)", re.DOTALL)
 _ARRAY = re.compile(rf"{NAME}\+?=\(")
 _ELEMENTS = re.compile(rf'"?\$?\$\{{{NAME}\[[@*]\]\}}"?')
+# What a template inserts, which is one word whatever it is.
+_TEMPLATED = re.compile(r"\{\{[^\n{}]{1,200}\}\}")
 _PARAMETER = re.compile(rf"(?:{NAME}|[1-9])(?:(:?[-+?=])(.*))?", re.DOTALL)
 _DEFAULTED = re.compile(rf"\$\{{{NAME}:?=([^{{}}]*)\}}")
 # What a script gives a variable from its own options.
@@ -375,6 +377,14 @@ class _Shell:
                 self.known[name] = now
             self._remarks[name] = remark + (f": {' or '.join(values)}" if values[1:] else "")
 
+    def _inserted(self, at: int, quote: str) -> tuple[int, str] | None:
+        """The end and the value of what a shell or a template inserts at an offset."""
+        source = self._source
+        if source[at] == "$" and (quote != "'" or source.startswith("$${", at)):
+            return _expanded(source, at, self.known)
+        found = None if quote else _TEMPLATED.match(source, at, self._end)
+        return (found.end(), found[0]) if found else None
+
     def _one_word(self, at: int) -> tuple[int, _Quoted]:
         """The end of a word, and its value with the places of its parts."""
         start, source, result, quote = at, self._source, "", ""
@@ -386,8 +396,8 @@ class _Shell:
                 quote = ""
             elif character in "'\"" and not quote:
                 quote = character
-            elif character == "$" and (quote != "'" or source.startswith("$${", at)):
-                at, value = _expanded(source, at, self.known)
+            elif inserted := self._inserted(at, quote):
+                at, value = inserted
                 result += value
                 places += [began] * len(value)
                 continue

@@ -55,7 +55,7 @@ class Text:
 
 def is_open(text: str) -> bool:
     """Whether a shell, or the user of a template, has to complete a text."""
-    return bool(re.search(r"\$|^\{\w+\}$|^<[^<>]+>$|^__[A-Z_]+__$", text))
+    return bool(re.search(r"\$|\{\{.+\}\}|^\{\w+\}$|^<[^<>]+>$|^__[A-Z_]+__$", text))
 
 
 def variables(text: Text) -> Iterator[FoundVariable]:
