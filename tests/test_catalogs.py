@@ -3,6 +3,8 @@
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
+from functools import cache
 from math import isclose
 from typing import Any
 
@@ -11,7 +13,7 @@ import yaml
 from tables import of_each
 
 from generator import catalogs
-from generator.catalogs import Checkpoint, Image
+from generator.catalogs import Architecture, Checkpoint, Image
 from generator.fit.formulas import CACHED
 from generator.resources import ROOT, SCHEMAS
 
@@ -64,7 +66,12 @@ def found(name: str) -> Checkpoint:
     return checkpoint
 
 
-ARCHITECTURES = {c.architecture.name: c.architecture for c in map(found, NAMES)}
+@cache
+def architectures() -> Mapping[str, Architecture]:
+    """Every architecture by its name; reading all takes longer than most chosen tests."""
+    return {c.architecture.name: c.architecture for c in map(found, NAMES)}
+
+
 each_architecture = of_each(MODELS)
 
 
@@ -123,7 +130,7 @@ def test_entry_has_known_keys_and_extends_a_complete_one(name: str) -> None:
 
 @each_architecture
 def test_shapes_are_complete(name: str) -> None:
-    shape = ARCHITECTURES[name]
+    shape = architectures()[name]
     attention = shape.facts["attention"]
     assert shape.layers
     assert shape.hidden_size
@@ -141,7 +148,7 @@ def test_shapes_are_complete(name: str) -> None:
 
 @each_architecture
 def test_caches_follow_from_the_shape(name: str) -> None:
-    shape = ARCHITECTURES[name]
+    shape = architectures()[name]
     attention = shape.facts["attention"]
     if elements := shape.facts.get("kv_elements_per_token"):
         if "kv_lora_rank" in attention:
@@ -181,12 +188,12 @@ def test_entry_names_its_sources(name: str) -> None:
 
 
 def test_entry_has_only_what_differs_from_its_base() -> None:
-    older, newer = ARCHITECTURES["glm-5"], ARCHITECTURES["glm-5.2"]
+    older, newer = architectures()["glm-5"], architectures()["glm-5.2"]
     assert (older.max_context, newer.max_context) == (202752, 1048576)
     assert newer.facts["attention"] == {**older.facts["attention"], "index_layers": 21}
-    assert ARCHITECTURES["qwen3-235b-a22b"].reasoning_parser == "qwen3"
-    assert ARCHITECTURES["qwen3-235b-a22b-instruct-2507"].reasoning_parser is None
-    assert "unverified" not in ARCHITECTURES["deepseek-r1"].facts
+    assert architectures()["qwen3-235b-a22b"].reasoning_parser == "qwen3"
+    assert architectures()["qwen3-235b-a22b-instruct-2507"].reasoning_parser is None
+    assert "unverified" not in architectures()["deepseek-r1"].facts
 
 
 def test_copy_of_a_gated_model_is_open() -> None:
@@ -274,7 +281,7 @@ def test_each_advised_method_has_a_draft() -> None:
     known = {(draft.of, draft.method) for draft in catalogs.drafts()}
     advised = {
         (name, method)
-        for name, architecture in ARCHITECTURES.items()
+        for name, architecture in architectures().items()
         for own in architecture.advised.values()
         for method in own.get("speculative", ())
     }

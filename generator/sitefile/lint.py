@@ -10,6 +10,7 @@ from generator.resources import SCHEMAS
 from generator.sitefile.source import Document
 
 MAX_LINES = 5000
+CONFIG = YamlLintConfig(file=SCHEMAS / "yamllint.yaml")
 
 
 def lint(document: Document) -> Iterator[Finding]:
@@ -19,14 +20,13 @@ def lint(document: Document) -> Iterator[Finding]:
     """
     if document.text.count("\n") > MAX_LINES:
         return
-    for problem in linter.run(document.text, YamlLintConfig(file=SCHEMAS / "yamllint.yaml")):
-        if problem.rule is None:
-            continue
-        line, column = problem.line - 1, problem.column - 1
-        yield Finding(
-            "SG011",
-            Severity.WARNING,
-            problem.desc,
-            span=Span(line, column, line, column + 1),
-            help=f"see yamllint's rule '{problem.rule}'",
-        )
+    for problem in linter.run(document.text, CONFIG):
+        if problem.rule is not None:
+            line, column = problem.line - 1, problem.column - 1
+            yield Finding(
+                "SG011",
+                Severity.WARNING,
+                problem.desc,
+                span=Span(line, column, line, column + 1),
+                help=f"see yamllint's rule '{problem.rule}'",
+            )
