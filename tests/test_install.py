@@ -1068,7 +1068,7 @@ echo "$SECONDS s"
     ("hung", "arguments"),
     [
         ("netplan", "apply"),
-        ("cp", "*part-of*"),
+        ("cp", "*.sparkgen-part*"),
         ("sync", "*/0001-*"),
         ("systemctl", "daemon-reload"),
     ],
