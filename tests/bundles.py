@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from draws import MANY
 from programs import program, require, require_root
 from valid_sites import valid_file
 from waiting import PATIENCE
@@ -211,6 +212,13 @@ def covering(
         chosen.append(max(folders, key=lambda folder: len(left & parts_of[str(folder)])))
         left -= parts_of[str(chosen[-1])]
     return chosen
+
+
+def representatives(
+    folders: Sequence[NodeFolder], parts: Callable[[NodeFolder], set[object]]
+) -> Sequence[NodeFolder]:
+    """Those of `covering`; in a long run, all."""
+    return covering(folders, parts) if MANY == 1 else folders
 
 
 def on_node(tree: Path, *argv: str) -> list[str]:

@@ -16,6 +16,11 @@ def sample(count: int) -> int:
     return count * MANY
 
 
+def share(items: Sequence[One], number: int, shares: int) -> Sequence[One]:
+    """A different share of the inputs for each number; in a long run, all of them."""
+    return items[number % shares :: shares] if MANY == 1 else items
+
+
 def part(items: Sequence[One], which: str) -> Sequence[One]:
     """One of so many parts of the inputs, such as 1/3."""
     number, parts = (int(word) for word in which.split("/"))

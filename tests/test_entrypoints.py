@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from bundles import NODES, NodeFolder, on_node
+from bundles import NODES, NodeFolder, on_node, representatives
 from programs import require
 from stand_ins import StandIns
 from waiting import PATIENCE, until
@@ -310,7 +310,16 @@ def test_replica_ends_when_the_head_is_a_new_one(
     assert (stand_ins.calls / "ended").exists()
 
 
-@pytest.mark.parametrize("folder", FOLLOWERS, ids=str)
+def command_parts(folder: NodeFolder) -> set[object]:
+    """The engine, what starts it, and its options: each has values of one kind."""
+    words = folder.command
+    before = tuple(words[: len(words) - len(engine_words(folder))])
+    options = {word.partition("=")[0] for word in words if word.startswith("-")}
+    return {folder.part.engine.name, (folder.member.container.entrypoint, before), *options}
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("folder", representatives(FOLLOWERS, command_parts), ids=str)
 def test_follower_ends_with_its_engine(
     folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
 ) -> None:
@@ -572,7 +581,22 @@ def check_health_in(
     return stand_ins.run(*beside(address, str(server), *on_node(tree, *test)))
 
 
-@pytest.mark.parametrize("folder", HEALTHY, ids=str)
+def health_parts(folder: NodeFolder) -> set[object]:
+    """What the check depends on, each together with the engine."""
+    health, engine = folder.member.container.health, folder.part.engine
+    assert health
+    kinds = {
+        (*health.test, health.generates),
+        ("listens", engine.api.listen == "0.0.0.0"),
+        ("key", engine.key),
+        ("served", "/" in folder.part.model.served_name),
+        *folder.member.env,
+    }
+    return {(engine.name, kind) for kind in kinds}
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("folder", representatives(HEALTHY, health_parts), ids=str)
 def test_health(folder: NodeFolder, tmp_path: Path, stand_ins: StandIns) -> None:
     stand_ins.env["STATUS"] = "200"
     done = check_health(folder, tmp_path, stand_ins)

@@ -17,10 +17,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
-import draws
 import pytest
 import yaml
 from conftest import Command
+from draws import share
 from tables import of_each
 from test_golden import NAMED_BY_PEOPLE
 from test_page import Page
@@ -200,15 +200,12 @@ def bundle(reading: Reading) -> Tree:
 LIKE_WORDS = ("word", "a # b", "a 'b'", "$b")
 
 
-SHARES = 7 if draws.MANY == 1 else 1
-
-
 @pytest.mark.drawn
 @pytest.mark.parametrize("path", LEAVES, ids=lambda path: ".".join(map(str, path)))
 def test_text_is_refused_or_stays_text(path: Steps) -> None:
     accepted = []
     # A different share for each successive path, so that each text is the value of many.
-    for value in NASTY[LEAVES.index(path) % SHARES :: SHARES]:
+    for value in share(NASTY, LEAVES.index(path), 14):
         reading = read(written(with_value(path, value)))
         if reading.site:
             accepted.append((value, tree := bundle(reading)))

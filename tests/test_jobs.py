@@ -14,6 +14,7 @@ from bundles import Bundle
 from cluster import docker, logins, nodes, slurm_units, stack
 from cluster.logins import add_logins
 from cluster.machines import KEEP_CACHES, Machine
+from draws import MANY
 from programs import require, require_root
 from waiting import PATIENCE, until
 
@@ -367,7 +368,8 @@ def test_world(job: str, cluster: Cluster) -> None:
     cluster.is_clear()
 
 
-@pytest.mark.parametrize("job", WORLDS)
+@pytest.mark.drawn
+@pytest.mark.parametrize("job", WORLDS if MANY > 1 else ("contained-reduce", "batch"))
 def test_world_with_a_rank_that_fails(job: str, cluster: Cluster) -> None:
     cluster.end(7, cluster.worker)
     status, output = cluster.run(job)
