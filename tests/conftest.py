@@ -63,6 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not is_worker(config):
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PATH"] = f"{NODE_PATH}:{os.environ['PATH']}"
+        # Pip would compile each module of a package; Python compiles those that are used.
+        os.environ |= {"PIP_NO_COMPILE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         os.environ[BUILT] = tempfile.mkdtemp(prefix="sparkgen-bundles.")
         faster_programs.place(programs := Path(os.environ[BUILT]) / "programs")
         os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"

@@ -63,7 +63,7 @@ case $* in
     echo active >"$state"
     if [[ $(cat /root/name) == spark1 ]]; then
       cd /root/www
-      setsid sh -c "sleep 2; exec python3 -m http.server --bind 127.0.0.1 8000" \\
+      setsid sh -c "sleep $(cat FOLDER/loading); exec python3 -m http.server --bind 127.0.0.1 8000" \\
         >/dev/null 2>&1 </dev/null &
     fi
     ;;
@@ -146,6 +146,8 @@ def prepared(folder: Path) -> Path:
     options = f"IdentityFile {folder}/own\nStrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
     ssh.write_text(options + ssh.read_text().replace("User nvidia", "User root"))
     (folder / "log").touch()
+    # Seconds; the playbook asks again after ten.
+    (folder / "loading").write_text("0")
     return bundle
 
 
@@ -249,6 +251,7 @@ def test_silent_peer_is_a_fault_once_all_are_installed(operator: Operator) -> No
 @pytest.mark.long
 def test_restart_waits_until_the_engine_answers(operator: Operator) -> None:
     """The head stops first and starts last, and the rollout ends once it serves."""
+    (operator.folder / "loading").write_text("2")
     done = operator.run("-e", "restart=true")
     assert done.returncode == 0, done.stdout
     calls = operator.calls("systemctl")
@@ -262,7 +265,10 @@ def test_restart_waits_until_the_engine_answers(operator: Operator) -> None:
 
 @pytest.mark.long
 def test_groups_restart_with_their_own_units(operator: Operator) -> None:
-    """On each node, units stop in the reverse order of their start."""
+    """On each node, units stop in the reverse order of their start.
+
+    Another test has the whole rollout before a restart; this one begins with it.
+    """
     file = operator.bundle / "operator/ansible/inventory.yaml"
     inventory = yaml.safe_load(file.read_text())
     head, worker = (inventory["all"]["hosts"][name] for name in ("spark1", "spark2"))
@@ -270,7 +276,7 @@ def test_groups_restart_with_their_own_units(operator: Operator) -> None:
     head |= {"health_urls": [head.pop("health_url")]}
     worker |= {"units": ["sparkgen-engine-chat"]}
     file.write_text(yaml.safe_dump(inventory, sort_keys=False))
-    done = operator.run("-e", "restart=true")
+    done = operator.run("-e", "restart=true", "--start-at-task", "Stop the engine")
     assert done.returncode == 0, done.stdout
     calls = "\n".join(operator.calls("systemctl"))
     steps = re.findall(r"^(\S+) .*\b(stop|start) sparkgen-engine-(\w+)", calls, re.MULTILINE)
