@@ -32,19 +32,20 @@ GUARD_WITHIN = 95
 FAILURES = (rank_dies, docker_is_restarted, half_is_pulled, memory_runs_out)
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Pair]:
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     for name in docker.PROGRAMS:
         program(name)
     file = Path(stand_in.__file__)
     programs = {"llama-server": file, "ggml-rpc-server": file}
-    with serving(programs, tmp_path, SECONDS, soon="1s") as started:
+    folder = tmp_path_factory.mktemp("pair")
+    with serving(programs, folder, SECONDS, soon="1s") as started:
         yield started
 
 
 @pytest.mark.long
 @pytest.mark.docker
-def test_pair_serves_fails_and_recovers(pair: Pair, tmp_path: Path, sparkgen: Command) -> None:
+def test_pair_serves_fails_and_recovers(pair: Pair) -> None:
     assert json.loads(pair.complete())["usage"]["completion_tokens"] == 8
     check_container(pair)
     for failure in FAILURES:
@@ -54,12 +55,22 @@ def test_pair_serves_fails_and_recovers(pair: Pair, tmp_path: Path, sparkgen: Co
     assert "spark2 answers\n" in journal(pair.head)
     assert "\x1b" not in journal(pair.head)
     check_told_failures(pair)
+    check_questions(pair)
+
+
+@pytest.mark.long
+@pytest.mark.docker
+def test_changes(pair: Pair, tmp_path: Path, sparkgen: Command) -> None:
+    """Each is carried out as `diff` says, and takes no longer than that."""
     assert len(CHANGES) == 10
     for name in CHANGES:
         change(pair, name, tmp_path / "repository", sparkgen)
         if name == "an image is built":
             check_image(pair)
-    check_questions(pair)
+
+
+@pytest.mark.docker
+def test_launch_and_stop(pair: Pair) -> None:
     pair.stop()
     check_launch(pair)
     for machine in (pair.head, pair.worker):
