@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 from draws import MANY
 from programs import program, require, require_root
@@ -38,6 +38,8 @@ from generator.verify.namespaces import VirtualLink
 TESTS = Path(__file__).parent
 PROJECT = TESTS.parent
 MANIFEST = "MANIFEST.json"
+# A bundle, or a node's folder in one.
+One = TypeVar("One")
 # Environment variable with the folder of the bundles built in this test run.
 BUILT = "SPARKGEN_BUILT_BUNDLES"
 
@@ -201,11 +203,9 @@ class NodeFolder:
         return f"{self.bundle.name}/{self.name}"
 
 
-def covering(
-    folders: Sequence[NodeFolder], parts: Callable[[NodeFolder], set[object]]
-) -> list[NodeFolder]:
+def covering(folders: Sequence[One], parts: Callable[[One], set[object]]) -> list[One]:
     """A few of the folders, which together cover every part that occurs in any of them."""
-    chosen: list[NodeFolder] = []
+    chosen: list[One] = []
     parts_of = {str(folder): parts(folder) for folder in folders}
     left = set[object]().union(*parts_of.values())
     while left:
@@ -214,9 +214,7 @@ def covering(
     return chosen
 
 
-def representatives(
-    folders: Sequence[NodeFolder], parts: Callable[[NodeFolder], set[object]]
-) -> Sequence[NodeFolder]:
+def representatives(folders: Sequence[One], parts: Callable[[One], set[object]]) -> Sequence[One]:
     """Those of `covering`; in a long run, all."""
     return covering(folders, parts) if MANY == 1 else folders
 

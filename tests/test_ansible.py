@@ -63,7 +63,8 @@ case $* in
     echo active >"$state"
     if [[ $(cat /root/name) == spark1 ]]; then
       cd /root/www
-      setsid sh -c "sleep $(cat FOLDER/loading); exec python3 -m http.server --bind 127.0.0.1 8000" \\
+      load="sleep $(cat FOLDER/loading)"
+      setsid sh -c "$load; exec python3 -m http.server --bind 127.0.0.1 8000" \\
         >/dev/null 2>&1 </dev/null &
     fi
     ;;

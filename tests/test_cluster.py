@@ -109,6 +109,7 @@ def test_unconfirmed_change_is_reverted(wires: Wires, tree: Path) -> None:
         install(machine, "--apply")
 
 
+@pytest.mark.long
 def test_unconfirmed_change_is_reverted_after_a_power_cut(wires: Wires, tree: Path) -> None:
     """Power cycling is what people try first when a node does not respond."""
     faulty(tree)

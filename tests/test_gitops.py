@@ -75,6 +75,7 @@ def repository(tmp_path: Path, programs: Path) -> Path:
 # pre-commit
 
 
+@pytest.mark.long
 def test_hooks(repository: Path, tmp_path: Path) -> None:
     pre_commit = Path(sys.executable).with_name("pre-commit")
     assert pre_commit.exists()
@@ -253,6 +254,7 @@ def test_comment_that_a_fork_may_not_write(refused: str, runner: Runner) -> None
     assert "::warning::this token may not write the comment" in output
 
 
+@pytest.mark.long
 def test_action_installs_the_command(runner: Runner, tmp_path: Path) -> None:
     script = step("Install")["run"]
     env = {

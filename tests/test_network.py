@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from bundles import BUNDLES, Bundle, links
+from bundles import BUNDLES, Bundle, links, representatives
 from draws import MANY
 from programs import require, require_root
 from racks import ring_text
@@ -111,7 +111,18 @@ def unanswered(site: Site, *silent: str) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("bundle", DISTINCT.values(), ids=str)
+def fabric_parts(bundle: Bundle) -> set[object]:
+    """What distinguishes fabrics, each with their kind: sizes, interfaces, MTUs and peers."""
+    site = bundle.site
+    parts: set[object] = {len(site.nodes), len(site.cables)}
+    for node in site.nodes:
+        parts |= {(one.name, one.mtu, len(one.peers)) for one in node.interfaces}
+        parts.add((len(node.interfaces), node.management is None))
+    return {(site.kind, part) for part in parts}
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("bundle", representatives([*DISTINCT.values()], fabric_parts), ids=str)
 def test_fabric_works_and_every_lost_address_is_reported(bundle: Bundle, tmp_path: Path) -> None:
     site = bundle.site
     ports = [port for cable in site.cables for port in cable.ports]

@@ -160,6 +160,7 @@ def faults(machine: Machine) -> list[str]:
 OFTEN = ("autoscriptlabs-mesh", "nvidia-nemo")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in OFTEN else pytest.mark.cluster) for n in FILES]
 )

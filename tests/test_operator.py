@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bundles import BUNDLES, PROJECT, Bundle
+from bundles import BUNDLES, PROJECT, Bundle, representatives
 from conftest import Bundle as Make
 from programs import require
 from waiting import PATIENCE, until
@@ -21,7 +21,13 @@ from waiting import PATIENCE, until
 from generator.bundle.access import forwards
 from generator.services.proxy import Proxy
 
-each_bundle = pytest.mark.parametrize("bundle", BUNDLES, ids=str)
+
+def login_parts(bundle: Bundle) -> set[object]:
+    """What the settings of ssh depend on: users, how nodes are reached, and how many there are."""
+    nodes = bundle.site.nodes
+    return {len(nodes), *((node.user, node.management is None) for node in nodes)}
+
+
 LAB_MESH = next(bundle for bundle in BUNDLES if bundle.name == "lab-mesh")
 
 
@@ -38,7 +44,8 @@ def understood(config: Path, host: str) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
 
 
-@each_bundle
+@pytest.mark.drawn
+@pytest.mark.parametrize("bundle", representatives(BUNDLES, login_parts), ids=str)
 def test_ssh_config(bundle: Bundle) -> None:
     for node in bundle.site.nodes:
         for alias in (node.name, f"{node.name}.{bundle.site.name}"):

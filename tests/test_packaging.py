@@ -146,6 +146,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ways())
 def test_documented_way_to_install(name: str, repository: Path, tmp_path: Path) -> None:
     """Installed, upgraded and uninstalled, in a separate home."""

@@ -12,7 +12,7 @@ from typos.study import Outcome, outcomes, share, table
 
 # Two parts, so that two workers share them.
 SEEDS = (20, 21)
-COUNT = sample(250)
+COUNT = sample(150)
 
 
 # A part has few mistakes of each kind: one miss in thirty is 3 %.
