@@ -324,7 +324,7 @@ def test_dead_rank_ends_all(job: str, cluster: Cluster) -> None:
     cluster.is_clear()
 
 
-@pytest.mark.parametrize("job", ["train", "contained-train", "contained-reduce", "contained-batch"])
+@pytest.mark.parametrize("job", ["contained-train", "contained-reduce", "contained-batch"])
 def test_job_that_is_stopped(job: str, cluster: Cluster) -> None:
     for machine in cluster.machines:
         machine.set_file("hold")

@@ -17,6 +17,7 @@ from bundles import (
     composed_service,
     covering,
     on_node,
+    representatives,
 )
 from stand_ins import StandIns
 from tables import of_each
@@ -495,7 +496,15 @@ def test_gpu_is_requested_through_cdi(
 # launch.sh without a container
 
 
-@pytest.mark.parametrize("folder", VARIED, ids=str)
+def command_parts(folder: NodeFolder) -> set[object]:
+    """The engine with its program, the options, and the variables: each has values of one kind."""
+    options = {word.partition("=")[0] for word in folder.command if word.startswith("-")}
+    started = (folder.part.engine.name, folder.member.container.entrypoint)
+    return {started, *options, *folder.member.env}
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("folder", representatives(VARIED, command_parts), ids=str)
 def test_engine_without_a_container(
     folder: NodeFolder, tmp_path: Path, stand_ins: StandIns
 ) -> None:
