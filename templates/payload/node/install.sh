@@ -186,14 +186,12 @@ told_undone() {
 # Makes paths the same as at their origins.
 # Docker creates a folder in place of a missing file that it should mount. Enabling a unit later leaves a link.
 put() {
-  local path folder file kept gone=() parts=() files=()
-  local -A copies=() # by folder
+  local path folder file kept gone=() parts=() files=() && local -A copies=() # by folder
   for path in "$@"; do if live && ! there "${origin[$path]}/$path"; then retire "$path"; fi; done
   kept=$'\n'$(cat "${origin[$installed]:-$root}/$installed" 2>/dev/null || true)$'\n'
   for path in "$@"; do
     folder=$root/${path%/*}
-    # Of a run that was killed.
-    if [[ -e $folder/.sparkgen-part ]]; then parts+=("$folder/.sparkgen-part"); fi
+    if [[ -e $folder/.sparkgen-part ]]; then parts+=("$folder/.sparkgen-part"); fi # of a run that was killed
     if is_folder "$root/$path" && ! rmdir "$root/$path"; then
       problem "/$path could not be replaced"
     elif there "${origin[$path]}/$path"; then
@@ -205,16 +203,14 @@ put() {
   done
   if ((${#parts[@]})); then rm -rf "${parts[@]}"; fi
   parts=("${!copies[@]}") parts=("${parts[@]/%//.sparkgen-part}")
-  if ((${#parts[@]})); then
-    mkdir -p "${parts[@]}" 2>/dev/null || true
-    for folder in "${!copies[@]}"; do
-      mapfile -t files <<<"${copies[$folder]%$'\n'}"
-      # Where it fails for several, each is tried alone.
-      if replace_files "$folder" "${files[@]}" 2>/dev/null; then continue; fi
-      for file in "${files[@]}"; do replace_files "$folder" "$file" || problem "${folder#"$root"}/${file##*/} could not be replaced"; done
-    done
-    rm -rf "${parts[@]}"
-  fi
+  mkdir -p "${parts[@]}" 2>/dev/null || true
+  for folder in "${!copies[@]}"; do
+    mapfile -t files <<<"${copies[$folder]%$'\n'}"
+    # Where it fails for several, each is tried alone.
+    if replace_files "$folder" "${files[@]}" 2>/dev/null; then continue; fi
+    for file in "${files[@]}"; do replace_files "$folder" "$file" || problem "${folder#"$root"}/${file##*/} could not be replaced"; done
+  done
+  rm -rf "${parts[@]}"
   if ((${#gone[@]})) && ! rm -f "${gone[@]}"; then problem "not everything could be removed"; fi
   ((problems == 0))
 }
