@@ -37,11 +37,11 @@ def settings_of(engine: str) -> Iterator[str]:
             of_flags = {flag.variable for flag in catalog.flags()}
             yield from (f"${name}" for name in catalog.variables if name not in of_flags)
     if engine == "tensorrt-llm":
-        lines = (SCHEMAS / "tensorrt-llm-options.tsv").read_text().splitlines()
+        lines = (SCHEMAS / "tensorrt-llm-settings.tsv").read_text().splitlines()
         for line in lines:
-            key, _, kind, *_ = (*line.split("\t"), "", "", "")
+            key, kind, *_ = (*line.split("\t"), "", "")
             if kind.startswith(("int", "float")):
-                yield f"config.{key}"
+                yield key
 
 
 @pytest.mark.parametrize("engine", ENGINES)

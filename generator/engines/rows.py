@@ -12,6 +12,8 @@ A subject is a flag, a key of its JSON (`FLAG.KEY`), a variable (`env.NAME`), a 
 is computed. `A|B` is the first that is given. A test may depend on another subject, `by`, or say
 `since` or `until` which release it holds for each value. No test but `absent` holds of what is not
 given or not known.
+
+Under `keys` is what is checked of the keys that settings have: their `names` or `values`.
 """
 
 import re
@@ -24,7 +26,8 @@ from typing import Any
 from generator import catalogs, precompiled, resources
 from generator.catalogs.versions import Release, release, version
 from generator.diagnostics import KeyPath, did_you_mean
-from generator.engines.startup import SPECULATIVE, Condition, Effect, Refusal, Start
+from generator.engines import keys
+from generator.engines.startup import SPECULATIVE, Condition, Effect, Refusal, Refusals, Start
 from generator.settings.values import number
 
 ConditionRow = Mapping[str, Any]
@@ -82,16 +85,18 @@ def conditions(engine: str, facts: RowFacts | None = None) -> tuple[Condition, .
     """The conditions of an engine's rows; `facts` are subjects that only its rows have."""
     held = precompiled.schema(f"startup/{engine}")
     reader = _Reader({**COMMON, **(facts or {})}, held["names"])
+    checks: list[tuple[Callable[[Start], Refusals], ConditionRow]]
+    checks = [(keys.CHECKS[each["check"]], each) for each in held.get("keys", ())]
+    checks += [(reader.check(row), row) for each in held["rows"] for row in plain(each)]
     return tuple(
         Condition(
-            reader.check(row),
+            check,
             row.get("source", ""),
             release(row["since"]) if "since" in row else (),
             release(row["until"]) if "until" in row else None,
             Effect(row.get("effect", "fails")),
         )
-        for each in held["rows"]
-        for row in plain(each)
+        for check, row in checks
     )
 
 

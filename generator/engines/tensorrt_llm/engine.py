@@ -8,7 +8,6 @@ on the command line. If both set a value, 1.2.1 uses the file's and 1.3.0rc29 th
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.speculation import method_of
@@ -138,20 +137,18 @@ def options(
 
 def option_names(version: str) -> Collection[str]:
     """The keys of the options file, which are only needed to check one."""
-    from generator.engines.tensorrt_llm.startup.keys import keys
+    from generator.engines.keys import keys
 
-    return keys(version).keys()
+    return [path.removeprefix("config.") for path in keys(NAME, version)]
 
 
 def draft_settings(version: str, method: str) -> DraftSettings | None:
     """The keys of the method's class in the options file."""
-    from generator.engines.tensorrt_llm.startup.keys import speculative_keys
-    from generator.engines.tensorrt_llm.startup.options import wanted_instead
+    from generator.engines.keys import keys_of_kind
 
     kind = decoding_type(version, method)
-    accepted = {
-        name: partial(wanted_instead, key) for name, key in speculative_keys(version, kind).items()
-    }
+    found = keys_of_kind(NAME, version, "config.speculative_config", kind)
+    accepted = {name: key.wanted_instead for name, key in found.items()}
     return DraftSettings(f"'speculative_config' of {kind}", accepted)
 
 

@@ -2,10 +2,9 @@
 
 from generator.engines import rows
 from generator.engines.startup import Condition
-from generator.engines.tensorrt_llm.startup import options, sizes
+from generator.engines.tensorrt_llm.startup import sizes
 
 CONDITIONS: tuple[Condition, ...] = (
-    *options.CONDITIONS,
     *sizes.CONDITIONS,
     *rows.conditions("tensorrt-llm", sizes.FACTS),
 )

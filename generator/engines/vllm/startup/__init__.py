@@ -1,7 +1,7 @@
-"""What vLLM rejects or fails on at startup: the rows of `schemas/startup/vllm.yaml`."""
+"""What vLLM rejects or fails on at startup: `schemas/startup/vllm.yaml`."""
 
 from generator.engines import rows
 from generator.engines.startup import Condition
-from generator.engines.vllm.startup import facts, settings
+from generator.engines.vllm.startup.facts import FACTS
 
-CONDITIONS: tuple[Condition, ...] = (*rows.conditions("vllm", facts.FACTS), *settings.CONDITIONS)
+CONDITIONS: tuple[Condition, ...] = rows.conditions("vllm", FACTS)
