@@ -238,8 +238,8 @@ _NO_READER = (
     r"storage|workspace|state|debug|crash|metrics|uds|sock(et)?|endpoints?|url|uri|routes?|prefix|"
     r"root[-_]path|hf[-_](file|repo)|middleware|logits[-_]processors?|cls)([-_]|$)"
 )
-# The search path of programs, whose folders need not exist, and a folder that PyTorch creates.
-_NOT_READ = ("PATH", "TORCH_EXTENSIONS_DIR")
+# The search path of programs, whose folders need not exist, and what PyTorch and FlashInfer create.
+_NOT_READ = ("PATH", "TORCH_EXTENSIONS_DIR", "FLASHINFER_CUBIN_DIR", "FLASHINFER_LOGDEST")
 _OF_IMAGES = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ssl", "/etc/pki", "/etc/hosts"),
     *("/opt", "/app", "/workspace", "/vllm-workspace", "/sgl-workspace", *_NO_FILES),

@@ -68,7 +68,8 @@ class _Names:
         self.node = node.name
         self.hcas = {i.hca for i in own}
         self.fabric = {i.name for i in own}
-        self.interfaces = self.fabric | ({management.interface} if management else set())
+        # Without an address for management, the network that gives one is likely on this port.
+        self.interfaces = self.fabric | {management.interface if management else RJ45}
         self.interfaces |= {"lo"} if alone else set()
         self.addresses: list[IPv4Address] = [i.address.ip for i in own]
         self.addresses += [management.address.ip] if management else []
