@@ -128,7 +128,6 @@ def test_refused_setting_is_found(row: Row) -> None:
 
 
 BAD_NUMBERS = [
-    ("vllm", {"decode-context-parallel-size": 0}),
     (
         "vllm",
         {"decode-context-parallel-size": 2, "block-size": 16, "cp-kv-cache-interleave-size": 0},
@@ -156,7 +155,7 @@ def test_nearest_accepted_setting_has_no_finding(row: Row) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_condition_has_a_row(engine: str) -> None:
-    """A condition that no row meets would be untested; those of bounds are tested below."""
+    """A condition that no row meets would be untested."""
     found, met = conditions(engine), set()
     for row in (row for row in ROWS if row.engine == engine):
         declared = _reading(engine, row.bad).declaration
@@ -169,7 +168,7 @@ def test_every_condition_has_a_row(engine: str) -> None:
             ):
                 met.add(_title(condition))
     untested = {_title(c) for c in found} - met
-    assert sorted(t for t in untested if not t[0].startswith("bound of ")) == []
+    assert sorted(untested) == []
 
 
 def _title(condition: Condition) -> tuple[str, Release, Release]:
@@ -178,8 +177,7 @@ def _title(condition: Condition) -> tuple[str, Release, Release]:
 
 _WORDS = {
     *("for", "when", "unless", "at", "says", "help", "nearest", "since", "until", "source"),
-    *("effect", "flag", "needs", "write", "repeats", "least", "above", "most", "below"),
-    "supports",
+    *("effect", "supports"),
 }
 _PLACES = ("env", "shape", "model", "speculative", "engine", "parallel")
 
@@ -201,32 +199,6 @@ def test_rows_ask_for_flags_that_the_engine_has(engine: str) -> None:
                 for part in held["names"].get(name, name).split("|"):
                     head = part.partition(".")[0]
                     assert part in facts or head in {*known, *_PLACES, *held["names"]}, (row, part)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_bounds_are_those_of_their_rows(engine: str) -> None:
-    for row in precompiled.schema(f"startup/{engine}")["rows"]:
-        for word, beyond in {"least": -1, "above": 0, "most": 1, "below": 0}.items():
-            if word not in row:
-                continue
-            for value, wrong in ((row[word] + beyond, True), (_inside(row), False)):
-                settings = {"version": _latest(engine, row["flag"]), "args": {row["flag"]: value}}
-                found = _of_the_start(engine, settings)
-                told = [f.message for f in found if " must be " in f.message]
-                assert bool(told) is wrong, (row, value, told)
-
-
-def _latest(engine: str, flag: str) -> str:
-    """The last version whose catalog has a flag."""
-    name = flag.partition(".")[0]
-    found = [at for at in versions(engine) if (c := catalog(engine, at)) and c.find(name)]
-    return found[-1]
-
-
-def _inside(row: Mapping[str, Any]) -> float:
-    """A number within the bounds of a row, whole if its bounds allow one."""
-    least, most = row.get("least", row.get("above", 0) + 1), row.get("most", row.get("below"))
-    return least if most is None or least < most or "most" in row else (least + most) / 2
 
 
 # Methods and keys of vLLM's speculation, with the first release that has them, and the last.

@@ -2,8 +2,7 @@
 
 A row is met if all tests under `when` hold and none under `unless` does. Its finding `says` what is
 wrong and how to `help` if not by removing it, at the first subject under `when` or the one named by
-`at`. What many rows say of a `flag` has a word of its own: `needs`, `repeats`, and the bounds of a
-number.
+`at`.
 
 With `supports`, it is not met if the site says that its build has that feature.
 
@@ -46,8 +45,6 @@ _COMPARISON = re.compile(rf"({'|'.join(_COMPARED)}) (.+)")
 _SUM = re.compile(r"(.+) \+ (\d+)")
 # The words for the releases from which a value is met, or before which.
 _RELEASES: Mapping[str, Callable[[Release, Release], bool]] = {"since": ge, "until": lt}
-# The words for bounds, and the comparisons that show that a number is beyond one.
-_BOUNDS = {"least": "<", "above": "<=", "most": ">", "below": ">="}
 _NOTHING = (None, "")
 _OFF = (None, False, "", "false", "False", "none", "0", 0)
 _STATES: Mapping[str, Callable[[Any], bool]] = {
@@ -102,43 +99,11 @@ def conditions(engine: str, facts: RowFacts | None = None) -> tuple[Condition, .
 
 def plain(row: ConditionRow) -> Iterator[ConditionRow]:
     """A row as `when`, `unless`, `says` and `help`, once for each of the subjects of `for`."""
-    if "flag" in row:
-        yield {**row, **_related(row)}
-        return
     for name in row.get("for", ("it",)):
         when = {name if key == "it" else key: test for key, test in row["when"].items()}
         last = name.rpartition(".")[2]
         says = row["says"].replace("{it}", f"{{{name}}}").replace("NAME", last)
         yield {**row, "when": when, "says": says, "title": row["says"]}
-
-
-def _related(row: ConditionRow) -> ConditionRow:
-    """What a row about one flag means."""
-    flag, unless = row["flag"], row.get("unless", {})
-    if "needs" in row:
-        other = row["needs"]
-        return {
-            "when": {flag: "set"},
-            "unless": {**unless, other: "set"},
-            "says": f"'{flag}' needs '{other}'",
-            "help": f"write '{other}: {row.get('write', 'true')}' beside it, or remove it",
-        }
-    if other := row.get("repeats"):
-        return {
-            "when": {flag: "given", other: "given"},
-            "says": f"'{flag}' and '{other}' set the same thing",
-            "help": "keep one of the two",
-        }
-    bounds = {word: row[word] for word in _BOUNDS if word in row}
-    wanted = " and ".join(
-        f"{'at ' * (word in ('least', 'most'))}{word} {bound:g}" for word, bound in bounds.items()
-    )
-    return {
-        "when": {flag: [f"{_BOUNDS[word]} {bound}" for word, bound in bounds.items()]},
-        "title": f"bound of {flag}",
-        "says": f"'{flag.rpartition('.')[2]}' must be {wanted}",
-        "help": f"write a number that is {wanted}",
-    }
 
 
 class _Reader:

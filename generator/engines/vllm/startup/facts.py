@@ -17,21 +17,6 @@ _OWN_STATES = ("nemotron_h", "qwen3_5")
 _UNCOMPILED = ("0", "NONE")
 
 
-def _expert_ranks(start: Start) -> int:
-    return start.sizes.tensor * start.sizes.data
-
-
-def _experts_held(start: Start) -> int | None:
-    experts = start.known.experts if start.known else None
-    redundant = int(start.number("eplb-config", "num_redundant_experts") or 0)
-    return experts + redundant if experts else None
-
-
-def _experts_missing(start: Start) -> int | None:
-    experts = start.known.experts if start.known else None
-    return -experts % _expert_ranks(start) if experts else None
-
-
 def _largest_graph(start: Start) -> float | None:
     sizes = start.numbers("cudagraph-capture-sizes") or start.numbers(
         "compilation-config", "cudagraph_capture_sizes"
@@ -56,9 +41,9 @@ def _step(start: Start) -> int | None:
     return start.count("max-num-batched-tokens", tokens) or None
 
 
-def _drafted(start: Start, more: int) -> int | None:
-    """Tokens of a step in which every sequence has its drafts, and so many more."""
-    return start.sequences * (start.drafted + more) if start.drafted else None
+def _drafted_slots(start: Start) -> int | None:
+    """Tokens of a step that sequences have beside the first of each."""
+    return start.sequences * (start.drafted - 1) if start.drafted else None
 
 
 def _states_type(start: Start) -> str:
@@ -87,16 +72,12 @@ def _is_aligned(start: Start) -> bool | None:
 
 
 FACTS: RowFacts = {
-    "expert_ranks": _expert_ranks,
-    "experts_held": _experts_held,
-    "experts_missing": _experts_missing,
     "kv_copies": lambda start: start.known and max(1, start.sizes.tensor // start.known.kv_heads),
     "heads_by_kv": lambda start: start.known and start.known.heads // start.known.kv_heads,
     "largest_graph": _largest_graph,
     "uncompiled": _is_uncompiled,
     "step": _step,
-    "drafted_step": lambda start: _drafted(start, 1),
-    "drafted_slots": lambda start: _drafted(start, -1),
+    "drafted_slots": _drafted_slots,
     "padded": lambda start: (
         start.method == "draft" or start.draft_setting("parallel_drafting") is True
     ),
