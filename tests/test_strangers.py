@@ -14,7 +14,7 @@ ROWS: list[dict[str, Any]] = yaml.load((FOLDER / "faults.yaml").read_bytes(), ya
 RECIPES: list[dict[str, Any]] = yaml.load((FOLDER / "recipes.yaml").read_bytes(), yaml.CSafeLoader)
 # Rules about something else than what ended the start, such as the memory of a whole model.
 OTHERS = {"SG520", "SG521", "SG522", "SG523", "SG527", "SG530", "SG531", "SG537", "SG538"}
-OTHERS |= {"SG556", "SG669", "SG689"}
+OTHERS |= {"SG556", "SG657", "SG669", "SG689"}
 _ABOUT = ("source", "says", "engine", "silent", "told")
 
 
