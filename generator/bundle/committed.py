@@ -39,7 +39,7 @@ def bundle_of(files: Mapping[str, Content], tree: Tree) -> Committed:
     manifest = parsed(files[MANIFEST][0]) if MANIFEST in files else {}
     listed = entries(manifest)
     kept = {
-        path: _file(path, content, listed.get(path, {}))
+        path: _file(path, content, listed.get(path, {}), tree.get(path))
         for path, content in files.items()
         if path in listed or path in tree or path == MANIFEST
     }
@@ -68,13 +68,15 @@ def _nodes(tree: Tree) -> set[str]:
     return {p.partition("/")[0] for p in tree if p.endswith("/SHA256SUMS") and p.count("/") == 1}
 
 
-def _file(path: str, content: Content, entry: Mapping[str, Any]) -> File:
+def _file(path: str, content: Content, entry: Mapping[str, Any], new: File | None) -> File:
+    """The file; its text is that of the tree's own if the bytes are, so that both compare fast."""
     data, executable = content
+    text = new.text if new and new.data == data else decoded(data)
     change = entry.get("change")
     # An activation that this version doesn't have counts as a restart, to be safe.
     unknown = RESTART if change else NOTHING
     known = activations().get(str(change), unknown)
-    return File(path, decoded(data), _mode(entry, executable), known)
+    return File(path, text, _mode(entry, executable), known)
 
 
 def _mode(entry: Mapping[str, Any], executable: bool) -> int:

@@ -116,12 +116,25 @@ def compare(tree: Tree, folder: Path) -> Comparison:
     )
 
 
-def contents(folder: Path) -> dict[str, Content]:
+class FolderContents(Mapping[str, Content]):
     """The files in a folder, if it exists: their bytes, and whether each is executable.
 
+    A file is read when it is asked for: those of a large bundle need not be in memory together.
     Raises OutputError.
     """
-    return {path: (_read(f), os.access(f, os.X_OK)) for path, f in _files(folder).items()}
+
+    def __init__(self, folder: Path) -> None:
+        self._places = _files(folder)
+
+    def __getitem__(self, path: str) -> Content:
+        place = self._places[path]
+        return _read(place), os.access(place, os.X_OK)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 def _files(folder: Path) -> dict[str, str]:
@@ -165,7 +178,7 @@ def _refuse_what_is_in_the_way(tree: Tree, folder: Path, found: Mapping[str, str
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             return file.read()
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror}") from error

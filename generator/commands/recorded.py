@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from generator.bundle.output import compare, contents
+from generator.bundle.output import FolderContents, compare
 from generator.bundle.render import render
 from generator.capture import Capture
 from generator.commands.adopting import given_captures
@@ -29,7 +29,7 @@ def import_recorded(inputs: Sequence[str], file: Path | None, quiet: bool, form:
     captures: list[Capture] = []
     if len(inputs) == 1 and folder.is_dir():
         with disk():
-            found = of_bundle(contents(folder))
+            found = of_bundle(FolderContents(folder))
         if found is None:
             fail(f"{folder} has no text of its site: name the files of its nodes")
     else:

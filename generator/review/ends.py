@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from generator.bundle.committed import Committed, Content, bundle_of
-from generator.bundle.output import contents
+from generator.bundle.output import FolderContents
 from generator.bundle.plan import MANIFEST
 from generator.bundle.tree import Tree
 from generator.records import record
@@ -56,7 +56,7 @@ class FolderSide:
 
     def files(self, name: str) -> Mapping[str, Content]:
         """The files in the folder; raises OutputError."""
-        return contents(self.out / name)
+        return FolderContents(self.out / name)
 
     def title(self, name: str) -> str:
         """`out/lab`."""

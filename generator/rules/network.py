@@ -59,9 +59,9 @@ def _uses(fabric: Fabric, cabling: Cabling) -> list[SubnetUse]:
 @rule("SG305", unless="SG203")
 def subnet_count(cabling: Cabling, topology: Topology, nodes: Nodes) -> Faults:
     """A cable with explicit subnets has one for each half."""
-    for cable in cabling:
+    for cable in (cable for cable in cabling if cable.subnets):
         wanted = len(topology.halves_at(cable, (n for n in nodes if n.name in cable.ends)))
-        if cable.subnets and len(cable.subnets) != wanted:
+        if len(cable.subnets) != wanted:
             given = "1 subnet" if len(cable.subnets) == 1 else f"{len(cable.subnets)} subnets"
             halves = "1 half" if wanted == 1 else f"{wanted} halves"
             yield Fault(

@@ -251,7 +251,7 @@ class Site:
         """Whether nodes are connected by QSFP cables."""
         return bool(self.cables)
 
-    @property
+    @cached_property
     def is_tested(self) -> bool:
         """Whether NCCL's test can connect all of its nodes: not different groups, or a chain."""
         if self.groups or not self.workers:
