@@ -6,7 +6,6 @@ Source: docs.nvidia.com/dgx/dgx-spark, "Spark clustering", table of the ConnectX
 
 from collections.abc import Mapping
 
-from generator.origin import Origin
 from generator.records import record
 
 PORTS = (0, 1)
@@ -34,8 +33,6 @@ DAC_REACH_M = 5.0
 @record
 class Half:
     """One PCIe half of one QSFP port: port 0 is the left one, beside the RJ45."""
-
-    ORIGIN = Origin("{cable}.endpoints", "each port that a cable ends at has two halves")
 
     port: int
     half: int

@@ -1,14 +1,15 @@
-"""Where a value of a derived site comes from, as declared by the record that holds it.
+"""Where a value of a derived site comes from, as `schemas/origins.tsv` says.
 
-A record's `ORIGIN` holds for all of its fields, except for those listed in `ORIGINS`. Keys are
-written as in a site file. `{node}` and `{cable}` stand for the entry of the node or cable that the
-value belongs to. Of `a|b`, the first key that the site file has counts; if it has none of them, the
-value is the last one's default.
+Keys are written as in a site file. `{node}` and `{cable}` stand for the entry of the node or cable
+that the value belongs to. Of `a|b`, the first key that the site file has counts; if it has none of
+them, the value is the last one's default.
 """
 
 from collections.abc import Mapping
+from functools import cache
 
 from generator.records import record
+from generator.resources import rows
 
 
 @record
@@ -20,11 +21,18 @@ class Origin:
 
 
 def origins(**by_field: Origin) -> dict[str, Origin]:
-    """Origins by the name of a field, property or variable."""
+    """Origins by the name of a variable."""
     return by_field
 
 
+@cache
+def declared() -> Mapping[str, Origin]:
+    """All rows: of a record, `site.node.Node`, and of a field or property, `site.node.Node.ssh`."""
+    return {name: Origin(keys, how) for name, keys, how in rows("origins")}
+
+
 def origin_of(kind: type, field: str) -> Origin | None:
-    """The origin that a class declares for a field or property; None if it declares none."""
-    own: Mapping[str, Origin] = getattr(kind, "ORIGINS", {})
-    return own.get(field) or getattr(kind, "ORIGIN", None)
+    """The origin of a record's field or property; None if nothing is declared for it."""
+    names = [f"{base.__module__}.{base.__qualname__}"[len("generator.") :] for base in kind.__mro__]
+    known = (declared().get(name) for name in (*(f"{name}.{field}" for name in names), *names))
+    return next(filter(None, known), None)

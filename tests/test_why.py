@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -22,7 +23,7 @@ from generator.bundle.runbook import Download
 from generator.bundle.tree import Tree
 from generator.diagnostics import path_text
 from generator.fit.table import MemoryPage
-from generator.origin import origin_of
+from generator.origin import declared, origin_of
 from generator.pipeline import Reading
 from generator.records import Record
 from generator.resources import ROOT
@@ -83,8 +84,16 @@ KINDS = sorted(set().union(*(reachable(kind, set()) for kind in PRINTED)), key=s
 def test_every_field_declares_where_it_comes_from(kind: type[Record]) -> None:
     for field in kind.__match_args__:
         assert origin_of(kind, field), f"{kind.__name__}.{field} has no origin"
-    for field in getattr(kind, "ORIGINS", {}):
-        assert hasattr(kind, field), f"{kind.__name__} has no {field}"
+
+
+@pytest.mark.parametrize("name", sorted(declared()))
+def test_every_origin_is_of_a_record_or_its_field(name: str) -> None:
+    module, _, last = f"generator.{name}".rpartition(".")
+    if not last[0].isupper():
+        module, _, kind = module.rpartition(".")
+        assert hasattr(getattr(import_module(module), kind), last)
+    else:
+        assert hasattr(import_module(module), last)
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=str)

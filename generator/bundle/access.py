@@ -6,7 +6,6 @@ Everything goes over ssh, so that nothing has to listen on more than its own add
 from collections.abc import Iterator
 from itertools import chain
 
-from generator.origin import Origin
 from generator.records import record
 from generator.services import GATEWAY
 from generator.services.proxy import Proxy
@@ -24,8 +23,6 @@ _LAST_PORT = 65535
 class Login:
     """What ssh needs for a node; `jump` is the node through which it is reached, if any."""
 
-    ORIGIN = Origin("nodes", "how each node is reached, through the head if necessary")
-
     node: Node
     host: str
     jump: str | None
@@ -34,11 +31,6 @@ class Login:
 @record
 class Forward:
     """A port on the operator's machine, `local`, that is forwarded to one of a node."""
-
-    ORIGIN = Origin(
-        "engine.bind engine.port engine.ports services",
-        "what people open, generator/bundle/access.py",
-    )
 
     node: str
     title: str

@@ -10,7 +10,6 @@ from typing import Any
 
 from generator.fit.assessment import held_share
 from generator.fit.table import page
-from generator.origin import Origin
 from generator.records import record
 from generator.services import models
 from generator.site import Node, Part, Site
@@ -19,8 +18,6 @@ from generator.site import Node, Part, Site
 @record
 class Download:
     """A model's size in GB, and how many minutes it takes at 1 Gb/s."""
-
-    ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
 
     gigabytes: int
     minutes: int
@@ -64,8 +61,6 @@ def every(site: Site) -> str:
 @record
 class MemoryShares:
     """A node with several engines: how much memory each takes, as text, and the total."""
-
-    ORIGIN = Origin("groups engine", "shares and reserves, generator/bundle/runbook.py")
 
     node: str
     engines: str

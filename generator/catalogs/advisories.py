@@ -12,7 +12,6 @@ from typing import Any
 
 from generator import precompiled
 from generator.catalogs.versions import version
-from generator.origin import Origin
 from generator.records import record
 
 
@@ -22,8 +21,6 @@ class Advisory:
 
     `effect` follows the name of the faulty component, and `remedy` says what to do.
     """
-
-    ORIGIN = Origin("", "an entry of schemas/advisories.yaml")
 
     id: str
     date: date

@@ -4,7 +4,6 @@ Source: openai-harmony, src/tiktoken_ext/public_encodings.rs, and tiktoken,
 tiktoken_ext/openai_public.py.
 """
 
-from generator.origin import Origin
 from generator.records import record
 
 # The variable with the folder that they are read from instead of the internet.
@@ -14,8 +13,6 @@ VARIABLE = "TIKTOKEN_ENCODINGS_BASE"
 @record
 class Vocabulary:
     """A file, and the checksum that its readers verify."""
-
-    ORIGIN = Origin("model", "what harmony's readers download, generator/catalogs/vocabularies.py")
 
     file: str
     sha256: str

@@ -39,7 +39,6 @@ _CACHED = Origin("", "caches are kept across restarts")
 # For the variables derived here; topologies, services and engines declare those that they add.
 ORIGINS: Mapping[str, Origin] = {
     **{name: Origin(keys, how) for name, keys, how in rows("variables")},
-    **dict.fromkeys(("NCCL_SOCKET_IFNAME", *INTERFACE_VARIABLES), ControlPlane.ORIGIN),
     **dict.fromkeys(CACHES, _CACHED),
 }
 

@@ -12,7 +12,6 @@ from generator.fabric.shapes import islands
 from generator.fabric.topologies import DIRECT, SWITCH, TOPOLOGIES
 from generator.fabric.topologies.kind import Pair
 from generator.hardware import HALVES, PORTS, Half
-from generator.origin import Origin, origins
 from generator.records import record
 from generator.sitefile.declaration import DeclaredCable, DeclaredNode, Topology
 
@@ -27,8 +26,6 @@ class Peer:
     A large switch has a hundred thousand peers, so the address is stored as the text to print.
     """
 
-    ORIGIN = Origin("{cable} {peer}.host", "a neighbor's half on the same subnet")
-
     node: str
     half: Half
     address: str
@@ -41,19 +38,6 @@ class FabricInterface:
 
     `members` are all nodes on its subnet, including its own: the interfaces there share one list.
     """
-
-    ORIGIN = Origin("{cable}.endpoints", "each port that a cable ends at has two halves")
-    ORIGINS = origins(
-        address=Origin(
-            "{cable}.addresses|{cable}.subnets|topology.subnet_pool {node}.host",
-            "a cable's half takes its own subnet, or the pool's next; a node its host number on it",
-        ),
-        mtu=Origin("topology.mtu|topology.kind", "9000, but 1500 on a switch"),
-        ping_size=Origin(
-            "topology.mtu|topology.kind",
-            "the MTU less 28 bytes of headers: a ping that fills a frame",
-        ),
-    )
 
     node: str
     half: Half
@@ -87,8 +71,6 @@ class FabricInterface:
 class Port:
     """A port of a node."""
 
-    ORIGIN = Origin("{cable}.endpoints")
-
     node: str
     port: int
 
@@ -99,8 +81,6 @@ class Port:
 @record
 class SwitchPort:
     """A port of a switch, as the switch names it."""
-
-    ORIGIN = Origin("{cable}.endpoints")
 
     switch: str
     port: str
@@ -116,14 +96,6 @@ class Cable:
     `subnets` has one subnet per addressed half, `addresses` one address per half for each of the
     `ports`. `number` counts from 1, as on the cable's label.
     """
-
-    ORIGIN = Origin("{cable}", "cables are numbered in the order of the list")
-    ORIGINS = origins(
-        subnets=Origin(
-            "{cable}.addresses|{cable}.subnets|topology.subnet_pool topology.halves",
-            "a cable's half takes its own subnet, or the pool's next; a node its host number on it",
-        )
-    )
 
     number: int
     a: Port

@@ -9,7 +9,6 @@ from ipaddress import IPv4Address
 from generator.fabric.addressing import Fabric
 from generator.fabric.topologies import TOPOLOGIES
 from generator.hardware import Half
-from generator.origin import Origin
 from generator.records import record
 
 # In a ring of three, all nodes are neighbors.
@@ -22,8 +21,6 @@ class Route:
 
     It leaves through an interface, `via` a neighbor's address.
     """
-
-    ORIGIN = Origin("topology.routes cabling", "TCP reaches nodes across the ring through others")
 
     to: IPv4Address
     node: str

@@ -13,7 +13,6 @@ from generator.fabric.addressing import SwitchPort
 from generator.failures.files import FileTexts, values
 from generator.failures.network import NOTHING, Element, LinkEnd, Needs, Network, network
 from generator.failures.serving import Process, Server, Way, programs, reads_models, ways
-from generator.origin import Origin
 from generator.records import record
 from generator.site import Site
 
@@ -22,8 +21,6 @@ KINDS = (
     *("cable", "half", "port", "switch", "node", "management"),
     *("engine", "service", "job", "models"),
 )
-
-_ORIGIN = Origin("nodes cabling groups|model services", "generator/failures/")
 
 
 @record
@@ -34,8 +31,6 @@ class FailureMode:
     `told_by` are the checks of verify.py that tell, and the nodes that they tell it on, except on
     one that is `blind`.
     """
-
-    ORIGIN = _ORIGIN
 
     kind: str
     what: str
@@ -53,8 +48,6 @@ class Availability:
     are the addresses that answer, if each engine has its own.
     """
 
-    ORIGIN = _ORIGIN
-
     name: str
     to: str
     replicas: int
@@ -71,8 +64,6 @@ class Failure:
     but would not start before the repair. `cut` are nodes that no longer reach each other over the
     nodes in between.
     """
-
-    ORIGIN = _ORIGIN
 
     fault: FailureMode
     answers: tuple[Availability, ...]

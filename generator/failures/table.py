@@ -7,7 +7,6 @@ from typing import Any
 from generator import resources
 from generator.columns import columns
 from generator.failures.analysis import Availability, Failure, FaultPair
-from generator.origin import Origin
 from generator.records import record, values
 
 HEAD = ("WHAT FAILS", "STILL ANSWERS", "SERVES AGAIN", "WHAT TO DO", "VERIFY.PY")
@@ -21,8 +20,6 @@ _PAGES = {"sparkgen-web-ui": "the web UI"}
 @record
 class FailureRow:
     """Faults with the same effect, in words."""
-
-    ORIGIN = Origin("nodes cabling groups|model services", "generator/failures/")
 
     faults: tuple[str, ...]
     answers: str

@@ -30,7 +30,6 @@ from generator.fit.requested import (
 from generator.fit.speed import Speed, decode, prefill
 from generator.hardware import NEWER_VISIBLE_GIB
 from generator.models.architecture import Shape, known_checkpoint, shape
-from generator.origin import Origin
 from generator.records import record, replace
 from generator.sitefile.declaration import (
     DeclaredEngine,
@@ -63,8 +62,6 @@ class NodeMemory:
     left to the system before that. The room may be smaller than computed by `less`, and larger by
     `doubt`.
     """
-
-    ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
 
     node: str
     rank: int
@@ -135,8 +132,6 @@ class Fit:
     divides its room among pools, `pool_tokens` how many tokens that room holds if it is counted in
     tokens, `is_limited` whether the site's limit in tokens leaves some of its share unused.
     """
-
-    ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
 
     state: FitState
     tight: bool

@@ -12,7 +12,6 @@ from generator.catalogs.versions import release
 from generator.diagnostics import KeyPath
 from generator.fit.formulas import GB, GIB
 from generator.models.architecture import known_checkpoint
-from generator.origin import Origin
 from generator.records import record
 from generator.resources import rows
 from generator.settings.values import number
@@ -47,8 +46,6 @@ class Beside:
 
     `is_default`: the site does not set it.
     """
-
-    ORIGIN = Origin("engine.args|engine.env|model engine", "a row of schemas/memory.tsv")
 
     name: str
     path: KeyPath

@@ -8,7 +8,6 @@ no row has too little evidence, or figures that differ too much.
 
 from functools import cache
 
-from generator.origin import Origin
 from generator.records import record
 from generator.resources import rows
 
@@ -21,8 +20,6 @@ LONGEST_PROMPT = 32768
 @record
 class Speed:
     """The bounds of a speed in tokens per second, and how many published figures they rest on."""
-
-    ORIGIN = Origin("model engine nodes", "what published starts had, generator/fit/speed.py")
 
     least: float
     most: float

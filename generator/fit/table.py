@@ -11,7 +11,6 @@ from generator.fit.beside import Beside
 from generator.fit.formulas import GIB
 from generator.fit.speed import LONGEST_PROMPT, Speed
 from generator.hardware import NEWER_VISIBLE_GIB
-from generator.origin import Origin
 from generator.records import record
 
 if TYPE_CHECKING:
@@ -50,8 +49,6 @@ _COLORS = (34, 35, 32, 36, 96, 90, 33)
 @record
 class MemoryPage:
     """A fit for the runbook of a site."""
-
-    ORIGIN = Origin("model engine nodes", "what each rank holds, generator/fit/")
 
     head: Row
     rows: Sequence[Row]

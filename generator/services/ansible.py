@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from generator.origin import Origin
 from generator.records import record
 from generator.site import Site
 from generator.site.entry import OperatorEntry
@@ -12,8 +11,6 @@ from generator.site.service import Service
 @record
 class Ansible(Service):
     """The input of `ansible-playbook`; nodes need only what Ansible requires, which DGX OS has."""
-
-    ORIGIN = Origin("groups nodes", "what is started on each node, generator/services/")
 
     NAME = "ansible"
     OPERATOR_ENTRIES = (

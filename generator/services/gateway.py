@@ -9,7 +9,6 @@ from typing import Literal, Self
 
 from generator.activation import service_restart
 from generator.catalogs.engines.traits import Task
-from generator.origin import Origin
 from generator.records import record
 from generator.site import Part, Site, Words
 from generator.site.service import Service
@@ -40,8 +39,6 @@ class Upstream:
     one may take, with prompts read at `prompt_tokens_s` by that many `figures`, or by assumption.
     `turns` are the engines of which only one can be loaded, without this one.
     """
-
-    ORIGIN = Origin("groups|model engine", "a route for each engine, generator/services/gateway.py")
 
     engine: str
     url: str
@@ -99,8 +96,6 @@ class Gateway(Service):
 
     `first_token` and `silence` are in seconds, 0 for the default of each engine.
     """
-
-    ORIGIN = Origin("services.gateway", "the gateway's own, generator/services/")
 
     NAME = "gateway"
     IS_ON_HEAD = True

@@ -3,7 +3,6 @@
 from typing import Self
 
 from generator.activation import DROP_IN, service_restart
-from generator.origin import Origin
 from generator.records import record
 from generator.site import Node, Site, Words
 from generator.site.entry import Entry
@@ -19,8 +18,6 @@ _RESTART = service_restart("sparkgen-guard", "the guard")
 @record
 class Guard(Service):
     """How much of a node's memory must stay free: below that the engine is killed."""
-
-    ORIGIN = Origin("services.guard", "when memory counts as short, generator/services/")
 
     NAME = "guard"
     ENTRIES = (

@@ -1,7 +1,6 @@
 """Models that the head downloads once and copies to the other nodes."""
 
 from generator.activation import NOTHING
-from generator.origin import Origin
 from generator.records import record
 from generator.site import Node, Part, Site
 from generator.site.entry import Entry
@@ -26,8 +25,6 @@ def _is_head(site: Site, node: Node) -> bool:
 @record
 class Models(Service):
     """One download, and a copy to each other node over the fabric."""
-
-    ORIGIN = Origin("services.models", "the nodes that models are copied to, generator/services/")
 
     NAME = "models"
     IS_OF_GROUPS = True

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Self
 
 from generator.activation import NOTHING, service_restart
-from generator.origin import Origin
 from generator.records import record
 from generator.services.dashboard import dashboard
 from generator.site import Node, Site
@@ -26,8 +25,6 @@ _RESTART = service_restart("sparkgen-monitoring", "the exporters")
 @record
 class Monitoring(Service):
     """The exporters of each node: their images, and the ports that they listen on."""
-
-    ORIGIN = Origin("services.monitoring", "the exporters' own, generator/services/")
 
     NAME = "monitoring"
     IMAGES = ("node_image", "gpu_image")

@@ -3,7 +3,6 @@
 from typing import Self
 
 from generator.activation import service_restart
-from generator.origin import Origin
 from generator.records import record
 from generator.site.entry import Entry
 from generator.site.service import Service
@@ -13,8 +12,6 @@ from generator.sitefile.declaration import DeclaredNode, Settings
 @record
 class Power(Service):
     """The highest clock of the GPU, in MHz, set at each boot: the driver forgets it."""
-
-    ORIGIN = Origin("services.power")
 
     NAME = "power"
     ENTRIES = (

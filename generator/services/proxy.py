@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Self
 
 from generator.activation import NOTHING, service_restart
-from generator.origin import Origin
 from generator.records import record, replace
 from generator.resources import rows
 from generator.services import WEB_UI
@@ -28,10 +27,6 @@ _HERE = on_its_node("proxy")
 @record
 class OpenPath:
     """A path that needs no key, and the engine and the URL behind it."""
-
-    ORIGIN = Origin(
-        "services.gateway groups|model", "what is behind each path, generator/services/proxy.py"
-    )
 
     path: str
     engine: str
@@ -76,8 +71,6 @@ class Proxy(OpenService):
 
     `is_for_all`: all engines are behind it, not a single one.
     """
-
-    ORIGIN = Origin("services.proxy", "what clients may request, generator/services/")
 
     NAME = "proxy"
     IS_BEFORE_ENGINES = True

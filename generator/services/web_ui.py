@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Self
 
 from generator.activation import service_restart
-from generator.origin import Origin
 from generator.records import record
 from generator.services import GATEWAY
 from generator.site import Node, Site
@@ -19,10 +18,6 @@ _HERE = on_its_node("web_ui")
 @record
 class WebUi(OpenService):
     """The chat page: where it listens, and its image."""
-
-    ORIGIN = Origin(
-        "services.web_ui engine.bind access", "the web UI's settings, generator/services/"
-    )
 
     NAME = "web_ui"
     KEPT = "the chat page's data, the Docker volume sparkgen-web-ui,"

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from generator.origin import Origin, origins
 from generator.records import record
 
 Words = tuple[str, ...]
@@ -16,13 +15,6 @@ SECRETS_ENV = "/etc/sparkgen/secrets.env"
 GIVEN_SECRETS = "/run/sparkgen-engine/secrets"
 SECRETS_SCRIPT = "/opt/sparkgen/secrets.sh"
 
-RANK = Origin("nodes", "ranks follow the order of the list; the first node is the head")
-_TIMES = Origin("", "times that hold for every site, generator/derive/container.py")
-_MOUNTS = Origin(
-    "model.cache|{node}.user|defaults.user|user model engine",
-    "what the engine reads and writes, generator/derive/container.py",
-)
-
 
 @record
 class Mount:
@@ -31,8 +23,6 @@ class Mount:
     If it `may_be_made`, Docker creates a missing folder; all else must exist. If it `is_secret`, it
     is prepared at each start, with those of the node's secrets that the engine may know.
     """
-
-    ORIGIN = _MOUNTS
 
     path: str
     read_only: bool
@@ -44,8 +34,6 @@ class Mount:
 @record
 class CarriedFile:
     """A file that the bundle carries from beside the site file; `path` is its path on the node."""
-
-    ORIGIN = Origin("engine.files", "carried from beside the site file")
 
     path: str
     data: bytes
@@ -60,8 +48,6 @@ class ImageBuild:
     run.sh. `commit` is the one of the engine that is built in a stage of its own, if any.
     `inputs` is the checksum of everything it is built from, which the image has as a label.
     """
-
-    ORIGIN = Origin("engine.image")
 
     name: str
     base: str
@@ -80,8 +66,6 @@ class PlacedFile:
     The engine may change it if it is `writable`.
     """
 
-    ORIGIN = Origin("engine.files")
-
     path: str
     sha256: str | None
     writable: bool
@@ -94,11 +78,6 @@ class Health:
     `key` names the variable with the API's key, None if the engine has none. `generates` is the
     engine's own endpoint that generates a token, None if the check requests one itself.
     """
-
-    ORIGIN = _TIMES
-    ORIGINS = origins(
-        test=RANK, url=Origin("engine.bind engine.port", "how the head's health is checked")
-    )
 
     url: str
     key: str | None
@@ -117,9 +96,6 @@ class Times:
 
     A `step` is one that ranks compute together; an engine that waits longer for it exits.
     """
-
-    ORIGIN = _TIMES
-    ORIGINS = origins(step=Origin("engine.env", "how long an engine waits for a rank"))
 
     fabric: int
     join: int
@@ -145,23 +121,6 @@ class Container:
     subset, `compose_env_files`, the same way. `ulimits` are both soft and hard; `log_size` is the
     size of each of the `log_files`.
     """
-
-    ORIGIN = Origin("engine", "Docker's options, generator/derive/container.py")
-    ORIGINS = origins(
-        command=Origin("model engine", "the engine's command line, generator/engines/"),
-        cpus=Origin("engine.container.cpus"),
-        devices=Origin(
-            "cabling engine.container.devices", "RDMA devices only where there is a fabric"
-        ),
-        dropped=Origin("engine.container.hardened"),
-        env_files=Origin("engine.env"),
-        health=RANK,
-        image=Origin("engine.image"),
-        memory_gib=Origin("engine.container.memory"),
-        mounts=_MOUNTS,
-        shm_size_gib=Origin("engine.container.shm", "64 GB have wedged unified-memory hosts"),
-        ulimits=Origin("engine.container.ulimits", "RDMA pins the memory that it works on"),
-    )
 
     image: str
     entrypoint: str

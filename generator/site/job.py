@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 
-from generator.origin import Origin, origins
 from generator.records import record
 from generator.site import CarriedFile, Mount, Site, Variables, Words
-from generator.site.container import RANK
 
 # Where ranks meet, on the first node: 29600 for the first job of a site.
 FIRST_PORT = 29600
@@ -20,15 +18,6 @@ class Job(Site):
     `options` are those of Docker, if it has an `image`. `stopped` are the units that stop on a node
     meanwhile. `needed` must exist on the nodes.
     """
-
-    ORIGIN = Origin("jobs")
-    ORIGINS = Site.ORIGINS | origins(
-        environment=Origin("jobs cabling", "the network's variables for these nodes, then its own"),
-        port=Origin("jobs", "29600 and the job's place in the list"),
-        rank=Origin("jobs nodes", "what the launcher runs, generator/jobs/"),
-        lead=Origin("jobs nodes", "what the launcher runs, generator/jobs/"),
-        nodes=RANK,
-    )
 
     job: str
     launcher: str

@@ -7,25 +7,16 @@ from typing import Literal
 
 from generator.fabric.addressing import FabricInterface
 from generator.fabric.routes import Route
-from generator.origin import Origin, origins
 from generator.records import record
-from generator.site.container import RANK, CarriedFile, Container, PlacedFile, Words
+from generator.site.container import CarriedFile, Container, PlacedFile, Words
 from generator.sitefile.declaration import Management, OtherProgram
 
 HostEntry = tuple[str, str]
-
-_SETTINGS = Origin("engine", "the environment, generator/derive/environment.py")
-_ROUTES = Origin("topology.routes", "on a ring of four or more, if the site requests them")
 
 
 @record
 class ControlPlane:
     """Where a node's bootstrap and control traffic goes; a single node uses the loopback."""
-
-    ORIGIN = Origin(
-        "topology.control_plane|topology.kind {node}.management",
-        "control traffic takes the management network on a ring, else the fabric's first half",
-    )
 
     plane: Literal["management", "fabric", "local"]
     interface: str
@@ -37,8 +28,6 @@ class ControlPlane:
 class Variables:
     """A group of environment variables, and its purpose."""
 
-    ORIGIN = _SETTINGS
-
     title: str
     values: Mapping[str, str]
 
@@ -46,8 +35,6 @@ class Variables:
 @record
 class Link:
     """A subnet of the fabric that a worker shares with rank 0, and the address of each on it."""
-
-    ORIGIN = Origin("topology.kind|nodes", "two nodes of a ring, and the cable between them")
 
     head: IPv4Address
     worker: IPv4Address
@@ -80,27 +67,6 @@ class Node:
 
     `other` are the units that share its memory.
     """
-
-    ORIGIN = Origin("{node}")
-    ORIGINS = origins(
-        hosts=Origin("nodes cabling", "the names and addresses that the node reaches"),
-        interfaces=Origin("{cable}.endpoints", "each port that a cable ends at has two halves"),
-        is_head=RANK,
-        login=_SETTINGS,
-        memory_gb=Origin("{node}.memory_gb|defaults.memory_gb"),
-        name=Origin("{node}.name"),
-        nccl=_SETTINGS,
-        other=Origin("{node}.other"),
-        rank=RANK,
-        forwards=_ROUTES,
-        routes=_ROUTES,
-        ssh=Origin("{node}.user|defaults.user|user {node}.management"),
-        user=Origin("{node}.user|defaults.user|user"),
-        visible_gib=Origin(
-            "{node}.visible_gib|defaults.visible_gib|{node}.memory_gb|defaults.memory_gb",
-            "what CUDA sees of the memory, generator/hardware.py",
-        ),
-    )
 
     name: str
     rank: int
@@ -156,15 +122,6 @@ class Member(Node):
     `link` is the subnet that a worker shares with the head. `starts_after` are the groups on the
     node whose engines start before this one's.
     """
-
-    ORIGINS = Node.ORIGINS | origins(
-        carried=Origin("engine.files", "carried from beside the site file"),
-        placed=Origin("engine.files"),
-        environment=_SETTINGS,
-        raw_environment=Origin("engine.env", "values that Compose would read as syntax"),
-        model_path=Origin("{node}.model_path"),
-        starts_after=Origin("groups", "engines of one node start one after the other"),
-    )
 
     model_path: str | None
     link: Link | None

@@ -9,7 +9,6 @@ from typing import Any
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.engines.traits import EngineTraits, Task
 from generator.catalogs.vocabularies import Vocabulary
-from generator.origin import Origin, origins
 from generator.records import record
 from generator.site.container import Words
 from generator.sitefile.declaration import KvOffload, Parallel, Speculative
@@ -22,21 +21,6 @@ MODEL_PART = r"-(\d{5})-of-(\d{5})\.gguf$"
 @record
 class Model:
     """The model as the engine serves it; lengths in tokens, None is the engine's default."""
-
-    ORIGIN = Origin("model")
-    ORIGINS = origins(
-        aliases=Origin("model.aliases"),
-        commits=Origin("", "the lock beside the site file"),
-        checkpoints=Origin("model", "with their commits, if there is a lock beside the site file"),
-        context_length=Origin("model.context_length"),
-        kv_offload=Origin("model.kv_offload"),
-        max_sequences=Origin("model.max_sequences"),
-        served_name=Origin(
-            "model.served_name|model.source|model.name", "the last part of the model's id"
-        ),
-        source=Origin("model.source|model.name", "the catalog has the Hugging Face id"),
-        vocabularies=Origin("model.source|model.name", "what harmony is read and written with"),
-    )
 
     source: str
     served_name: str
@@ -138,19 +122,6 @@ def _parts(file: str) -> Words:
 class Api:
     """Where the engine's API is: the address it listens on, and the one that clients use."""
 
-    ORIGIN = Origin(
-        "services.gateway|services.proxy|engine.bind|nodes[0].management",
-        "the API listens on the head's management address unless engine.bind says otherwise",
-    )
-    ORIGINS = origins(
-        has_tls=Origin("engine.args", "whether the engine is given a certificate"),
-        port=Origin("engine.port", "the engine's own port unless the site sets another"),
-        url=Origin(
-            "services.gateway|services.proxy|engine.bind|nodes[0].management engine.port",
-            "the API listens on the head's management address unless engine.bind says otherwise",
-        ),
-    )
-
     listen: str
     host: str
     port: int
@@ -185,28 +156,6 @@ class Engine:
     `key` names the secret with the API's key, None if the site has none. `held_by_others` is the
     largest share that other engines and the system may hold on any of its nodes, if any.
     """
-
-    ORIGIN = Origin("engine")
-    ORIGINS = origins(
-        env_files=Origin("engine.env"),
-        expects_nccl=Origin("engine.nccl engine.venv", "whether a release can be compared"),
-        held_by_others=Origin(
-            "groups", "what other engines and the system hold of its nodes at most"
-        ),
-        image=Origin("engine.image"),
-        is_derived=Origin("engine.image", "whether it is built from another"),
-        is_pinned=Origin("engine.image", "whether the image is named by its digest"),
-        launcher=Origin("engine.launcher|engine.name", "the engine's first one by default"),
-        memory_utilization=Origin("engine.memory_utilization"),
-        nccl=Origin("engine.nccl"),
-        ports=Origin("engine.ports|engine.name", "the engine's own unless the site differs"),
-        secrets=Origin("engine.secrets"),
-        task=Origin("engine.args", "what it serves: chats, embeddings or rankings"),
-        title=Origin("engine.name", "the engine's name as people write it"),
-        traits=Origin("engine.name", "what the engine is like, schemas/traits"),
-        venv=Origin("engine.venv"),
-        version=Origin("engine.version"),
-    )
 
     name: str
     title: str

@@ -12,9 +12,8 @@ from generator.fabric.nccl import ROUTED_FROM
 from generator.fabric.topologies import TOPOLOGIES
 from generator.fabric.topologies.kind import TopologyKind
 from generator.fit.assessment import Fit
-from generator.origin import Origin, origins
 from generator.records import record
-from generator.site.container import RANK, ImageBuild, PlacedFile, Times, Words
+from generator.site.container import ImageBuild, PlacedFile, Times, Words
 from generator.site.node import Member, Node
 from generator.site.places import image_folder, place, project, unit
 from generator.site.serving import Engine, Model
@@ -38,10 +37,6 @@ class Bandwidth:
     `half_gbit_s` is that of one half, both ways at once.
     """
 
-    ORIGIN = Origin(
-        "topology.kind topology.halves", "NVIDIA's thresholds for a healthy fabric of this kind"
-    )
-
     nccl_gb_s: float
     link_gbit_s: int
     half_gbit_s: int
@@ -56,40 +51,6 @@ class Site:
     A site of several engines has a part for each in its `groups`. A site of one engine is a part
     itself. A site without an engine has no parts: it is its network and services.
     """
-
-    ORIGIN = Origin("")
-    ORIGINS = origins(
-        both_halves=Origin("topology.halves", "one half alone gives about 100 Gb/s"),
-        cabled=Origin("cabling nodes", "the first node that has a cable"),
-        cables=Origin("cabling"),
-        description=Origin("description"),
-        file=Origin("", "the name of the site file"),
-        group=Origin("groups"),
-        groups=Origin("groups"),
-        engine_secrets=Origin("engine.secrets"),
-        parts=Origin("groups|model"),
-        slots=Origin("groups"),
-        has_fabric=Origin("cabling", "whether there are cables"),
-        jobs=Origin("jobs"),
-        kv_offloads=Origin("model.kv_offload"),
-        kind=Origin("topology.kind"),
-        mtu=Origin("topology.mtu|topology.kind", "9000, but 1500 on a switch"),
-        name=Origin("name"),
-        nodes=RANK,
-        placed=Origin("engine.files"),
-        renderer=Origin("topology.renderer"),
-        switches=Origin("cabling", "what cables connect to besides the nodes"),
-        topology=Origin("topology.kind"),
-        is_tested=Origin("nodes groups", "the test is a ring of all nodes"),
-        needed_nccl=Origin("cabling", "the first that chooses a port by subnet"),
-        start_order=Origin("nodes", "workers before the head"),
-        test_nccl=Origin("engine.nccl"),
-        address=Origin("services.gateway services.proxy nodes"),
-        advisories=Origin("", "those that are about a kernel or a driver"),
-        switch_setups=Origin("topology.switches"),
-        uplinks=Origin("topology.uplinks"),
-        workers=RANK,
-    )
 
     # The name of a part is that of its group, if the site has groups.
     group = ""
@@ -284,18 +245,6 @@ class Part(Site):
     the others as `alternatives`, and one is active; the `slot` of all of them is the name of the
     group that owns the nodes. `written` is the place of its model and engine in the site file.
     """
-
-    ORIGINS = Site.ORIGINS | origins(
-        alternatives=Origin("groups", "what takes turns on the same nodes"),
-        image_build=Origin("engine.image", "what the image is built from"),
-        image_folder=Origin("engine.image", "where the image is built from"),
-        is_active=Origin("groups", "the group itself unless it names an alternative"),
-        job=Origin("name groups"),
-        project=Origin("groups", "one for each engine of a node"),
-        slot=Origin("groups"),
-        title=Origin("name groups"),
-        unit=Origin("groups", "one for each engine of a node"),
-    )
 
     nodes: tuple[Member, ...]
     model: Model

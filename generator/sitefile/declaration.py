@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeVar
 from generator.catalogs.speculation import canonical
 from generator.diagnostics import Add, Finding, KeyPath, Rename, Severity, nearest
 from generator.hardware import HALVES, VISIBLE_GIB
-from generator.origin import Origin, origins
 from generator.records import record, replace
 from generator.settings.environment import Environment, OfNode, Written
 from generator.settings.flags import EngineSettings
@@ -41,14 +40,6 @@ class Identity:
 class Management:
     """A node's address on the network for users; sparkgen never configures it."""
 
-    ORIGIN = Origin("{node}.management")
-    ORIGINS = origins(
-        gateway=Origin("{node}.management.gateway|defaults.management.gateway"),
-        interface=Origin(
-            "{node}.management.interface|defaults.management.interface|{node}.management"
-        ),
-    )
-
     interface: str
     address: IPv4Interface
     gateway: str | None
@@ -57,8 +48,6 @@ class Management:
 @record
 class OtherProgram:
     """A unit that shares a node's memory, starts `before` or `after` the engine; its OOM score."""
-
-    ORIGIN = Origin("nodes.other")
 
     name: str
     gib: float
@@ -196,8 +185,6 @@ class Speculative:
     it caches.
     """
 
-    ORIGIN = Origin("model.speculative")
-
     method: str
     source: str | None
     tokens: int | None
@@ -216,8 +203,6 @@ class Speculative:
 @record
 class KvOffload:
     """Where each node keeps KV cache blocks on disk, the size in GiB, and what moves them there."""
-
-    ORIGIN = Origin("model.kv_offload")
 
     path: str
     gib: int
@@ -271,8 +256,6 @@ class Parallel:
 
     Experts are spread over `experts_over` ranks, if that is not all that share a layer.
     """
-
-    ORIGIN = Origin("engine.parallel", "how the model is split over the ranks")
 
     tensor: int = 1
     pipeline: int = 1
@@ -505,8 +488,6 @@ class Access:
     `certificate` and `key` are files on that node, empty if nothing is encrypted. `has_authority`:
     they are the site's own. `redirects`: requests that are not encrypted are sent on to https.
     """
-
-    ORIGIN = Origin("access")
 
     name: str = ""
     certificate: str = ""

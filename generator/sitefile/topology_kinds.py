@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal
 
-from generator.origin import Origin
 from generator.records import record
 from generator.sitefile.key_rules import rules_at
 
@@ -21,8 +20,6 @@ class KindTraits:
     a fabric interface reaches all nodes. `same_port`: a cable connects the same port of both nodes.
     `spare_cables`: a second one may connect the same two.
     """
-
-    ORIGIN = Origin("topology.kind|cabling", "what follows from how the nodes are joined")
 
     fewest: int
     most: int

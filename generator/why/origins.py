@@ -1,6 +1,6 @@
 """Which keys of a site file a derived value comes from, as far as they are written.
 
-How it follows is declared beside the value's field, or beside the code that derives the variable.
+How it follows is in `schemas/origins.tsv`, or beside the code that derives the variable.
 """
 
 import re

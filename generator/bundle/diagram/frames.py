@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from generator.bundle.diagram.shapes import Box, Label, fitted
-from generator.origin import Origin
 from generator.records import record
 from generator.site import Node, Part, Site
 
@@ -15,8 +14,6 @@ _BASELINE = 6
 @record
 class FrameSpan:
     """Nodes of a group that are next to each other; `level` counts the frames inside this one."""
-
-    ORIGIN = Origin("groups", "nodes of a group side by side, generator/bundle/diagram/frames.py")
 
     label: str
     first: int

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from generator.bundle.diagram.shapes import Label
 from generator.fit.assessment import Fit, NodeMemory
 from generator.fit.table import UNSURE, alike, legend, parts_of
-from generator.origin import Origin
 from generator.records import record
 
 _MARGIN = 24
@@ -20,14 +19,10 @@ _SCALE = _WIDTH - 2 * _MARGIN - _NAMES - _TOTAL
 _LABELLED = 44
 _MOST_NAMES = 2
 
-_DRAWN = Origin("model engine nodes", "drawn from what each rank holds, generator/bundle/diagram/")
-
 
 @record
 class BarSegment:
     """A part of a bar, in pixels; `fill` is the class of its colour, or of its hatching."""
-
-    ORIGIN = _DRAWN
 
     x: int
     y: int
@@ -41,8 +36,6 @@ class MemoryPicture:
 
     `unsure` is the colour of the hatching: that of the room, of which it is a part.
     """
-
-    ORIGIN = _DRAWN
 
     width: int
     height: int

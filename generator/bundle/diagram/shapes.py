@@ -7,7 +7,6 @@ about 0.6 em wide in all common ones, an East Asian wide character a whole em.
 import unicodedata
 from typing import Literal
 
-from generator.origin import Origin
 from generator.records import record
 
 Anchor = Literal["start", "middle", "end"]
@@ -23,14 +22,9 @@ _CHARACTER_EM, _WIDE_EM = 0.61, 1.05
 _ASCENT, _DESCENT = 0.8, 0.25
 
 
-_DRAWN = Origin("nodes cabling", "drawn from nodes and cables, generator/bundle/diagram/layout.py")
-
-
 @record
 class Box:
     """A rectangle."""
-
-    ORIGIN = _DRAWN
 
     x: int
     y: int
@@ -75,8 +69,6 @@ class Box:
 class Label:
     """One line of text at a point of its baseline."""
 
-    ORIGIN = _DRAWN
-
     text: str
     x: int
     y: int
@@ -97,8 +89,6 @@ class Label:
 class Socket:
     """A port on the back of a node or on a switch; `color` is that of its cable."""
 
-    ORIGIN = _DRAWN
-
     box: Box
     color: int | None
 
@@ -106,8 +96,6 @@ class Socket:
 @record
 class Line:
     """A cable along these points, each directly above, below or beside the previous one."""
-
-    ORIGIN = _DRAWN
 
     points: tuple[tuple[int, int], ...]
     color: int
@@ -131,8 +119,6 @@ class Line:
 class Badge:
     """A cable's number, on the cable where it leaves a port."""
 
-    ORIGIN = _DRAWN
-
     box: Box
     text: Label
     color: int
@@ -141,8 +127,6 @@ class Badge:
 @record
 class Drawing:
     """The whole picture; `groups` surround `frames`, which are the nodes and the switch."""
-
-    ORIGIN = _DRAWN
 
     title: str
     description: str

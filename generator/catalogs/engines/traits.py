@@ -8,7 +8,6 @@ from types import MappingProxyType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
 from generator.catalogs.versions import Release, release
-from generator.origin import Origin
 from generator.records import record
 
 # What clients request of a model, which other kinds of models don't serve.
@@ -264,8 +263,6 @@ class EngineTraits:
     flags of speculative decoding if they are not JSON. `self_chosen` are a model's flags that it
     sets itself, from the model's files and its attention backend.
     """
-
-    ORIGIN = Origin("engine.name", "what the engine is like, schemas/traits")
 
     title: str
     batches: tuple[BatchDefaults, ...]
