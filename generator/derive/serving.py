@@ -9,6 +9,7 @@ from generator.derive.environment import is_raw
 from generator.engines import ENGINES, handed_on
 from generator.fabric.addressing import FabricInterface
 from generator.models.architecture import known_checkpoint, served_name
+from generator.records import made_of
 from generator.site import ENGINE_ENV, RAW_ENV, Api, ControlPlane, Engine, Model
 from generator.site.control_plane import LOOPBACK
 from generator.site.places import place
@@ -26,22 +27,14 @@ def model_of(
     checkpoint = known_checkpoint(declared)
     parser = checkpoint.architecture.reasoning_parser if checkpoint else None
     architecture = declared.architecture or {}
-    return Model(
+    return made_of(
+        Model,
+        declared,
         source=source,
         served_name=served_name(declared, source),
-        aliases=declared.aliases,
         format=checkpoint.format if checkpoint else None,
-        revision=declared.revision,
         commits=commits,
-        context_length=declared.context_length,
-        max_sequences=declared.max_sequences,
-        kv_cache_dtype=declared.kv_cache_dtype,
-        quantization=declared.quantization,
-        speculative=declared.speculative,
-        file=declared.file,
         gated=checkpoint.gated if checkpoint else architecture.get("gated", False),
-        kv_cache_gib=declared.kv_cache_gib,
-        kv_offload=declared.kv_offload,
         handed_on=handed_on.values(engine, declared),
         vocabularies=HARMONY if not declared.file and parser == HARMONY_PARSER else (),
     )
@@ -64,20 +57,14 @@ def engine_of(
     listen, host = _listen(
         "local" if is_behind_proxy else declared.bind, nodes[0], control, interfaces
     )
-    return Engine(
-        name=declared.name,
+    return made_of(
+        Engine,
+        declared,
         title=traits.title,
-        version=declared.version,
-        image=declared.image,
-        venv=declared.venv,
-        nccl=declared.nccl,
         launcher=launcher,
         api=Api(listen, host, declared.port or traits.api_port, declared.has_all(traits.tls_flags)),
         ports={name: declared.ports.get(name, port) for name, port in defaults.items()},
-        parallel=declared.parallel,
-        memory_utilization=declared.memory_utilization,
         key=traits.api_key if traits.api_key in declared.secrets else None,
-        secrets=declared.secrets,
         env_files=tuple(_env_files(declared, group)),
         is_derived=declared.derived is not None,
         task=traits.task(declared.settings.value),

@@ -23,7 +23,7 @@ from generator.fabric.topologies import RING, TOPOLOGIES
 from generator.fit.assessment import held_share
 from generator.fit.formulas import GIB, SYSTEM_BYTES
 from generator.hardware import HALVES
-from generator.records import record, replace
+from generator.records import made_of, record, replace
 from generator.services import PROXY
 from generator.settings.flags import EngineSettings
 from generator.settings.values import Argument
@@ -212,8 +212,9 @@ def _whole(
         if node.management and not is_one_network:
             control = on_management(node.management)
         nodes.append(
-            Node(
-                **_machine(node),
+            made_of(
+                Node,
+                node,
                 rank=rank,
                 interfaces=interfaces,
                 control=control,
@@ -231,12 +232,6 @@ def _whole(
         test_nccl=groups[0].test_nccl if groups else f"{TEST_NCCL}-1",
         groups=tuple(groups),
     )
-
-
-def _machine(node: DeclaredNode) -> dict[str, Any]:
-    """What a node has from the site file, whatever it serves."""
-    names = ("name", "host", "user", "memory_gb", "visible_gib", "management", "other")
-    return {name: getattr(node, name) for name in names}
 
 
 @record
@@ -287,22 +282,20 @@ def _part(
 ) -> Part:
     """A site of one engine, or a group in that form; most services belong to the whole site."""
     nodes, model, engine = _group(declared, beside, place)
-    return Part(
+    return made_of(
+        Part,
+        declared,
         **_described(declared, file, place.group),
         nodes=nodes,
         model=model,
         engine=engine,
-        memory=declared.memory,
         services=own,
         times=times(declared.engine),
         test_nccl=_test_nccl(declared.engine),
         image_build=image_build(declared.engine, declared.sources),
         groups=(),
         group=place.group,
-        slot=declared.slot,
         written=declared.place,
-        alternatives=declared.alternatives,
-        is_active=declared.is_active,
     )
 
 
@@ -403,10 +396,10 @@ class _Members:
         interfaces = declared.fabric.interfaces[node.name]
         variables = self._variables(index)
         ways = self.routes.get(node.name, ())
-        return Member(
-            **_machine(node),
+        return made_of(
+            Member,
+            node,
             rank=index,
-            model_path=node.model_path,
             interfaces=interfaces,
             control=self.controls[index],
             link=self.links[index - 1] if index else None,
