@@ -20,14 +20,12 @@ class Origin:
     how: str = "as it is written"
 
 
-def origins(**by_field: Origin) -> dict[str, Origin]:
-    """Origins by the name of a variable."""
-    return by_field
-
-
 @cache
 def declared() -> Mapping[str, Origin]:
-    """All rows: of a record, `site.node.Node`, and of a field or property, `site.node.Node.ssh`."""
+    """All rows: of a record, of its field or property, and of a variable.
+
+    For example `site.node.Node`, `site.node.Node.ssh` and `NCCL_ALGO`.
+    """
     return {name: Origin(keys, how) for name, keys, how in rows("origins")}
 
 

@@ -86,7 +86,7 @@ def test_every_field_declares_where_it_comes_from(kind: type[Record]) -> None:
         assert origin_of(kind, field), f"{kind.__name__}.{field} has no origin"
 
 
-@pytest.mark.parametrize("name", sorted(declared()))
+@pytest.mark.parametrize("name", sorted(name for name in declared() if not name.isupper()))
 def test_every_origin_is_of_a_record_or_its_field(name: str) -> None:
     module, _, last = f"generator.{name}".rpartition(".")
     if not last[0].isupper():

@@ -15,24 +15,12 @@ from itertools import groupby, product
 
 from generator.fabric.addressing import Fabric
 from generator.hardware import Half
-from generator.origin import Origin, origins
 from generator.records import record
 
 # The first release with `NCCL_IB_SUBNET_AWARE_ROUTING`, and the length that it compares by default.
 ROUTED_FROM = "2.30.7"
 _COMPARED_BITS = 24
 
-_LAZY = Origin("cabling nodes", "otherwise NCCL connects trees at startup, across the ring")
-ORIGINS = origins(
-    NCCL_NET_PLUGIN=Origin("cabling", "a peer behind one port is found by NCCL's own transport"),
-    NCCL_IB_SUBNET_AWARE_ROUTING=Origin("cabling", "a peer is behind one of several ports"),
-    NCCL_IB_SUBNET_PREFIX_LEN=Origin("cabling", "NCCL compares 24 bits by default"),
-    NCCL_IB_MERGE_NICS=Origin("cabling", "merged ports are connected in their order"),
-    NCCL_ALGO=Origin("cabling nodes", "a tree would lead to nodes that no cable reaches"),
-    NCCL_RUNTIME_CONNECT=_LAZY,
-    NCCL_CUMEM_ENABLE=_LAZY,
-    NCCL_CUMEM_HOST_ENABLE=Origin("cabling nodes", "containers may not set NUMA policies"),
-)
 # A tree, or the connections that NCCL makes at startup unless cuMem manages memory, would lead to
 # nodes that no cable reaches (src/init.cc, `runtimeConn`; src/graph/tuning.cc). cuMem for host
 # memory requires NUMA, which a container without SYS_NICE doesn't have (NCCL, "Runtime and MPI

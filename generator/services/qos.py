@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from generator.activation import service_restart
-from generator.origin import Origin, origins
 from generator.records import record
 from generator.site.entry import Entry
 from generator.site.service import Service
@@ -27,10 +26,6 @@ class Qos(Service):
             wanted=lambda site, node: bool(node.interfaces),
             values=lambda site, node: {"dscp": DSCP, "priority": PRIORITY},
         ),
-    )
-
-    NCCL_ORIGINS = origins(
-        NCCL_IB_TC=Origin("services.qos", "NCCL marks its packets as the switch expects them")
     )
 
     def nccl(self) -> Mapping[str, str]:

@@ -10,7 +10,6 @@ from typing import ClassVar, Self
 
 from generator.activation import Activation
 from generator.diagnostics import KeyPath
-from generator.origin import Origin
 from generator.records import record, replace
 from generator.site import Node, Site
 from generator.site.control_plane import LOOPBACK
@@ -45,7 +44,7 @@ class Service:
 
     `NAME` is its key under `services`. `ENTRIES` are its files on the nodes, `OPERATOR_ENTRIES`
     those on the operator's machine. `FORMER` are activations of files that only bundles of earlier
-    releases have. `NCCL_ORIGINS` gives the reason for each variable that `nccl` sets. `IS_ON_HEAD`:
+    releases have. `IS_ON_HEAD`:
     it runs only on the head, or where the gateway does. `IS_OF_GROUPS`: each of several engines has
     one of its own. `IS_BEFORE_ENGINES`: every request of a client passes through it. `IMAGES` are
     the fields with its container images. `KEPT` is what it stores on its node, if it is on one,
@@ -58,7 +57,6 @@ class Service:
     ENTRIES: ClassVar[tuple[Entry, ...]] = ()
     OPERATOR_ENTRIES: ClassVar[tuple[OperatorEntry, ...]] = ()
     FORMER: ClassVar[tuple[Activation, ...]] = ()
-    NCCL_ORIGINS: ClassVar[Mapping[str, Origin]] = {}
     KEPT: ClassVar[str] = ""
     IS_ON_HEAD: ClassVar[bool] = False
     IS_OF_GROUPS: ClassVar[bool] = False

@@ -11,9 +11,8 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.derive import environment
 from generator.diagnostics import KeyPath
 from generator.engines import handed_on
-from generator.fabric import nccl
 from generator.fabric.addressing import Cable, FabricInterface, Peer
-from generator.origin import Origin, origin_of
+from generator.origin import Origin, declared, origin_of
 from generator.settings.flags import EngineSettings
 from generator.site import Container, Member, Model, Site
 from generator.why.tracing import Field
@@ -44,13 +43,11 @@ _ADDRESS = Origin(
 
 
 def variable_origins(site: Site) -> dict[str, Origin]:
-    """The origins of the site's variables by name, from its topology, services and all sites."""
-    services = (service.NCCL_ORIGINS for service in site.services.values())
-    parts = [environment.ORIGINS, nccl.ORIGINS]
+    """The origins of the site's variables by name, and of those that only some sites have."""
+    parts = [environment.ORIGINS, {n: o for n, o in declared().items() if n.isupper()}]
     if part := site.serving:
         parts.append(environment.engine_origins(part.engine.name))
         parts.append({ENGINE_TRAITS[part.engine.name].address_variable: _ADDRESS})
-    parts += services
     return {name: origin for part in parts for name, origin in part.items()}
 
 
