@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.derive import environment
+from generator.derive.files import mounts, script
 from generator.engines import ENGINES
-from generator.fit.assessment import Fit
 from generator.records import replace
 from generator.settings.flags import EngineSettings
 from generator.site import (
@@ -21,8 +21,9 @@ from generator.site import (
     Times,
     Words,
 )
+from generator.site.complete import CompletePart
 from generator.site.places import given_secrets, mounted, place
-from generator.sitefile.declaration import DeclaredContainer, DeclaredEngine
+from generator.sitefile.declaration import DeclaredEngine, DeclaredNode
 
 CONTAINER_ENV = "/etc/sparkgen/container.env"
 
@@ -54,30 +55,29 @@ def container(
     model: Model,
     settings: EngineSettings,
     hub: str,
-    has_fabric: bool,
-    memory: Fit | None,
-    files: tuple[Mount, ...],
-    own: DeclaredContainer,
-    model_path: str | None,
-    prepare: str | None,
-    group: str = "",
-    has_nccl_conf: bool = True,
+    declared: CompletePart,
+    node: DeclaredNode,
+    has_nccl_conf: bool,
 ) -> Container:
-    """The container of a rank; `hub` is the node's Hugging Face cache, `files` are the engine's.
+    """The container of a rank; `hub` is the node's Hugging Face cache.
 
     `has_nccl_conf`: the node's nccl.conf is for this engine, not for another one on the node.
     """
-    module = ENGINES[engine.name]
+    module, own = ENGINES[engine.name], declared.engine.container
+    group, prepare = declared.group, script(declared.engine)
     first = (*_handed_over(rank, engine), *(("bash", prepare) if prepare else ()))
     program, *rest = first + module.entrypoint(rank, engine)
-    kept = model.kv_offload
+    kept, rdma = model.kv_offload, _RDMA if declared.fabric.interfaces[node.name] else ()
     return Container(
         image=engine.image,
         entrypoint=program,
         command=(tuple(rest), *module.flags(rank, engine, model, settings)),
-        options=module.options(engine, model, settings, memory),
-        mounts=(*_mounts(rank, engine, model, hub, model_path, group, has_nccl_conf), *files),
-        devices=tuple(dict.fromkeys((*(_RDMA if has_fabric else ()), *own.devices))),
+        options=module.options(engine, model, settings, declared.memory),
+        mounts=(
+            *_mounts(rank, engine, model, hub, node.model_path, group, has_nccl_conf),
+            *mounts(declared.engine.given_files, node.name),
+        ),
+        devices=tuple(dict.fromkeys((*rdma, *own.devices))),
         env_files=engine.env_files,
         # The file that buffers vLLM's KV cache on disk is in it, too.
         shm_size_gib=own.shm_gib or SHM_GIB + (kept.buffer_gib if kept else 0),
@@ -116,8 +116,8 @@ def _mounts(
     if has_nccl_conf:
         yield _generated(environment.NCCL_CONF)
     yield Mount(place(CONTAINER_ENV, group), read_only=True, inside=CONTAINER_ENV)
-    for script in ENGINES[engine.name].scripts(rank, engine):
-        yield Mount(mounted(script, group), read_only=True, inside=script)
+    for own in ENGINES[engine.name].scripts(rank, engine):
+        yield Mount(mounted(own, group), read_only=True, inside=own)
     if _handed_over(rank, engine):
         yield _generated(SECRETS_SCRIPT)
     if engine.secrets and engine.is_in_pyxis:

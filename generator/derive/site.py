@@ -441,14 +441,7 @@ class _Members:
         declared, node = self.declared, self.declared.nodes[index]
         return container(
             *(self._rank(index), self.engine, self.model, self.settings, self._hub(node)),
-            bool(declared.fabric.interfaces[node.name]),
-            declared.memory,
-            tuple(files.mounts(declared.engine.given_files, node.name)),
-            declared.engine.container,
-            node.model_path,
-            files.script(declared.engine),
-            self.place.group,
-            self.place.has_nccl_conf(node.name),
+            *(declared, node, self.place.has_nccl_conf(node.name)),
         )
 
     def _hub(self, node: DeclaredNode) -> str:
