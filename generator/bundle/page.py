@@ -9,6 +9,7 @@ from generator.bundle.diagram.shapes import DARK, LIGHT
 from generator.bundle.tree import File
 from generator.failures.table import FailureRow
 from generator.fit.table import alike, legend, parts_of
+from generator.grouping import grouped
 from generator.site import Part, Site
 
 # With more, a picture and a link for each fault are too much for a page.
@@ -63,11 +64,8 @@ def _ports(site: Site) -> Mapping[tuple[str, int], list[str]]:
 
 def _files(site: Site, files: Iterable[File]) -> Mapping[str, list[str]]:
     """The nodes that have each file, by its path there."""
-    found: dict[str, list[str]] = {}
-    for file in files:
-        node, _, path = file.path.partition("/")
-        found.setdefault(path, []).append(node)
-    return dict(sorted(found.items()))
+    places = (file.path.partition("/") for file in files)
+    return dict(sorted(grouped((path, node) for node, _, path in places).items()))
 
 
 def _memory(part: Part) -> tuple[Any, ...]:

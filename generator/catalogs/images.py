@@ -8,6 +8,7 @@ from typing import Any
 from generator import precompiled
 from generator.catalogs.engines import names
 from generator.catalogs.versions import version
+from generator.grouping import grouped
 from generator.records import record
 
 _VERSION = r"(?P<version>\d+(?:\.\d+)+(?:rc\d+)?(?:\.post\d+)?)"
@@ -66,13 +67,12 @@ def is_patched(reference: str, text: str) -> bool:
 @cache
 def _images() -> Mapping[str, list[tuple[str, Image, str]]]:
     """By the path without its registry: tags, their contents, and the first version without Ray."""
-    found: dict[str, list[tuple[str, Image, str]]] = {}
-    for engine, row in _images_by_engine():
-        held = Image(engine, row["version"], row["nccl"], row["ray"])
-        item = (_tag_pattern(row["tag"]), held, row.get("ray_gone", ""))
-        path = re.sub(f"^{_REGISTRY}", "", row["image"])
-        found.setdefault(path, []).append(item)
-    return found
+    return grouped(
+        (re.sub(f"^{_REGISTRY}", "", row["image"]), (_tag_pattern(row["tag"]), held, gone))
+        for engine, row in _images_by_engine()
+        for held in [Image(engine, row["version"], row["nccl"], row["ray"])]
+        for gone in [row.get("ray_gone", "")]
+    )
 
 
 def _images_by_engine() -> Iterator[tuple[str, Mapping[str, Any]]]:

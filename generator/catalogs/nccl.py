@@ -10,6 +10,7 @@ from functools import cache
 
 from generator import diagnostics
 from generator.catalogs.versions import Release, release
+from generator.grouping import grouped
 from generator.records import record
 from generator.resources import rows, words
 
@@ -106,11 +107,8 @@ def names() -> Iterator[str]:
 @cache
 def _patches() -> Mapping[int, list[int]]:
     """The releases of each minor version since 2.10; those after the last may be missing."""
-    found: dict[int, list[int]] = {}
-    for text in words("nccl-releases.txt"):
-        _, minor, patch = map(int, text.split("."))
-        found.setdefault(minor, []).append(patch)
-    return found
+    releases = (map(int, text.split(".")) for text in words("nccl-releases.txt"))
+    return grouped((minor, patch) for _, minor, patch in releases)
 
 
 @record

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from generator.bundle.escaping import markdown as escaped
+from generator.grouping import grouped
 from generator.records import record
 from generator.review.changes import FileChange, shown
 from generator.review.impact import Review
@@ -97,9 +98,7 @@ def _impact(review: Review) -> Iterator[str]:
 
 
 def _by_title(nodes: Sequence[NodeReview]) -> Iterator[tuple[str, str]]:
-    titles: dict[str, list[str]] = {}
-    for node in nodes:
-        titles.setdefault(node.title, []).append(node.name)
+    titles = grouped((node.title, node.name) for node in nodes)
     yield from ((title, _names(names)) for title, names in titles.items())
 
 
@@ -114,10 +113,8 @@ def _folds(review: Review) -> Iterator[Fold]:
         upgrade = review.upgrade
         title = f"{review.name}: changes of sparkgen since {upgrade.before}"
         yield Fold(title, tuple(f"{e.version}: {e.text}" for e in upgrade.entries))
-    alike: dict[tuple[str, ...], list[NodeReview]] = {}
-    for node in review.nodes:
-        if node.files:
-            alike.setdefault((node.title, *_lines(node, "NODE")), []).append(node)
+    touched = (node for node in review.nodes if node.files)
+    alike = grouped(((node.title, *_lines(node, "NODE")), node) for node in touched)
     for nodes in alike.values():
         first = nodes[0]
         lines = _lines(first, first.name if len(nodes) == 1 else "NODE")

@@ -30,8 +30,9 @@ from generator.fabric.topologies import (
     without_a_switch,
 )
 from generator.fabric.topologies.kind import Pair, TopologyKind
+from generator.grouping import grouped
 from generator.hardware import DAC_REACH_M, HALVES, PORT_NAMES, PORTS, Half
-from generator.rules.nodes import Nodes, named
+from generator.rules.nodes import Nodes, named, repeated
 from generator.rules.registry import Fault, Faults, rule, shape_rule, to_remove
 from generator.sitefile.declaration import DeclaredCable, DeclaredEngine, Endpoint, Topology
 from generator.sitefile.source import Document
@@ -55,11 +56,9 @@ def _node_ends(nodes: Nodes, cabling: Cabling) -> Iterator[list[Endpoint]]:
 def unknown_endpoint(nodes: Nodes, cabling: Cabling, topology: Topology) -> Faults:
     """A cable ends at port p0 or p1 of a node of the site, or at a switch."""
     names = _names(nodes)
-    strangers: dict[str, list[Endpoint]] = {}
     counts = Counter(end.name for cable in cabling for end in cable.endpoints)
-    for cable in cabling:
-        for end in _strangers(cable, names, topology, counts):
-            strangers.setdefault(end.name, []).append(end)
+    strange = (end for cable in cabling for end in _strangers(cable, names, topology, counts))
+    strangers = grouped((end.name, end) for end in strange)
     alone = len(strangers) == 1 and not TOPOLOGIES[topology.kind].switched
     switch = next(iter(strangers)) if alone else ""
     if switch and len(strangers[switch]) == len(cabling) > 1 and not did_you_mean(switch, names):
@@ -427,11 +426,6 @@ def missing_cable(joined: Nodes, cabling: Cabling, topology: Topology) -> Faults
         yield _no_cables(pairs, "p0" if kind.same_port else "p1", topology)
 
 
-def _joined(cable: DeclaredCable) -> Pair:
-    first, second = cable.endpoints
-    return first.name, second.name
-
-
 def _no_cables(pairs: Sequence[Pair], port: str, topology: Topology) -> Fault:
     """The fault of a site without cables; `port` is the far end of a cable that starts at p0."""
     cables: Data = [{"endpoints": [f"{a}:p0", f"{b}:{port}"]} for a, b in pairs]
@@ -451,23 +445,20 @@ def _no_cables(pairs: Sequence[Pair], port: str, topology: Topology) -> Fault:
 
 def _second_cable(cabling: Cabling) -> Fault | None:
     """The fault of two cables between the same two nodes, where only one is allowed."""
-    joined: dict[frozenset[str], DeclaredCable] = {}
-    for cable in cabling:
-        a, b = _joined(cable)
-        first = joined.setdefault(frozenset((a, b)), cable)
-        if first is not cable:
-            return Fault(
-                f"a second cable joins {a} and {b}",
-                (*cable.path, "endpoints"),
-                "a ring has one cable between every two neighbors",
-                related=(Related("the first one", (*first.path, "endpoints")),),
-            )
+    for _, first, cable in repeated(cabling, lambda cable: frozenset(cable.ends)):
+        a, b = cable.ends
+        return Fault(
+            f"a second cable joins {a} and {b}",
+            (*cable.path, "endpoints"),
+            "a ring has one cable between every two neighbors",
+            related=(Related("the first one", (*first.path, "endpoints")),),
+        )
     return None
 
 
 def _apart(kind: TopologyKind, names: Sequence[str], cabling: Cabling) -> Faults:
     """The faults of nodes that the cables do not join as the topology requires."""
-    joined = [_joined(cable) for cable in cabling]
+    joined = [cable.ends for cable in cabling]
     if closed := kind.closed_subset(names, joined):
         others = [name for name in names if name not in closed]
         yield Fault(
@@ -551,19 +542,16 @@ def redundant_second_cable(cabling: Cabling, topology: Topology) -> Faults:
     """A second cable between two nodes adds no speed."""
     if not TOPOLOGIES[topology.kind].spare_cables:
         return
-    first: dict[frozenset[str], DeclaredCable] = {}
-    for cable in cabling:
-        known = first.setdefault(frozenset(_joined(cable)), cable)
-        if known is not cable:
-            is_crossed = len({end.port for end in cable.endpoints}) == 2
-            yield Fault(
-                "a second cable between two nodes makes them no faster",
-                (*cable.path, "endpoints"),
-                "remove it: one cable is as fast as a node's PCIe links"
-                f"{_CROSSED if is_crossed else ''}",
-                related=(Related("the first cable", (*known.path, "endpoints")),),
-                proposals=removal(cable.path),
-            )
+    for _, first, cable in repeated(cabling, lambda cable: frozenset(cable.ends)):
+        is_crossed = len({end.port for end in cable.endpoints}) == 2
+        yield Fault(
+            "a second cable between two nodes makes them no faster",
+            (*cable.path, "endpoints"),
+            "remove it: one cable is as fast as a node's PCIe links"
+            f"{_CROSSED if is_crossed else ''}",
+            related=(Related("the first cable", (*first.path, "endpoints")),),
+            proposals=removal(cable.path),
+        )
 
 
 _CROSSED = f", and NCCL before {ROUTED_FROM} can't tell the ports of crossed ones apart"
@@ -587,10 +575,8 @@ def another_switch(nodes: Nodes, cabling: Cabling, topology: Topology) -> Faults
     if not TOPOLOGIES[topology.kind].switched:
         return
     names = _names(nodes)
-    ends: dict[str, list[Endpoint]] = {}
-    for cable in cabling:
-        own, there = sorted(cable.endpoints, key=lambda end: end.name not in names)
-        ends.setdefault(own.port, []).append(there)
+    joined = (sorted(cable.endpoints, key=lambda end: end.name not in names) for cable in cabling)
+    ends = grouped((own.port, there) for own, there in joined)
     for port, switch_ends in ends.items():
         usual = Counter(end.name for end in switch_ends).most_common(1)[0][0]
         first = next(end for end in switch_ends if end.name == usual)

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from generator.derive.environment import INTERFACE_VARIABLES, ORIGINS
-from generator.diagnostics import KeyPath, Related, Severity, listed
+from generator.diagnostics import Related, Severity, listed
 from generator.fabric.addressing import Fabric
 from generator.fabric.groups import gap
 from generator.fabric.nccl import connections
 from generator.fabric.subsets import group_kind, of_nodes
 from generator.fabric.topologies import RING, TOPOLOGIES
+from generator.grouping import grouped
 from generator.rules.nodes import Nodes, called_alike, named, named_twice, unknown
 from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.sitefile.beside import ReadBeside, Source
@@ -46,10 +47,9 @@ def node_of_a_job(jobs: Jobs, nodes: Nodes) -> Faults:
 @rule("SG282", unless="SG281")
 def job_without_cables(jobs: Jobs, nodes: Nodes, fabric: Fabric, topology: Topology) -> Faults:
     """The nodes of a job are on one switch, at the ends of a cable, or a ring in cable order."""
-    every, alike = tuple(node.name for node in nodes), dict[tuple[str, ...], list[KeyPath]]()
-    for job in jobs:
-        place = "nodes" if job.nodes else "name"
-        alike.setdefault(tuple(job.nodes or every), []).append((*job.path, place))
+    every = tuple(node.name for node in nodes)
+    places = ((job, (*job.path, "nodes" if job.nodes else "name")) for job in jobs)
+    alike = grouped((tuple(job.nodes or every), path) for job, path in places)
     for names, (path, *others) in alike.items():
         if len(names) < 2:
             continue

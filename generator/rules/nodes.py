@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from generator.diagnostics import (
     KeyPath,
@@ -17,6 +17,7 @@ from generator.rules.registry import Fault, Faults, rule, shape_rule, to_remove
 from generator.sitefile.declaration import FIRST_HOST, DeclaredGroup, DeclaredJob, DeclaredNode
 
 Nodes = Sequence[DeclaredNode]
+_Entry = TypeVar("_Entry")
 
 _MOST_NAMES = 8
 
@@ -46,31 +47,24 @@ def called_alike(
     what: str, entries: Iterable[DeclaredNode | DeclaredGroup | DeclaredJob]
 ) -> Faults:
     """Entries with the name of an earlier one."""
-    first: dict[str, KeyPath] = {}
+    for name, first, other in repeated(entries, lambda entry: entry.name):
+        yield Fault(
+            f"two {what}s are called '{name}'",
+            (*other.path, "name"),
+            "give one of them another name",
+            related=(Related("first used", (*first.path, "name")),),
+        )
+
+
+def repeated(
+    entries: Iterable[_Entry], key: Callable[[_Entry], Hashable]
+) -> Iterator[tuple[Any, _Entry, _Entry]]:
+    """Values that occur more than once, each with the first entry that has it and a later one."""
+    first: dict[Hashable, _Entry] = {}
     for entry in entries:
-        path = (*entry.path, "name")
-        if first.setdefault(entry.name, path) != path:
-            yield Fault(
-                f"two {what}s are called '{entry.name}'",
-                path,
-                "give one of them another name",
-                related=(Related("first used", first[entry.name]),),
-            )
-
-
-def _repeated(
-    nodes: Nodes, key: Callable[[DeclaredNode], Hashable]
-) -> Iterator[tuple[Any, DeclaredNode, DeclaredNode]]:
-    """Values that occur more than once, each with the first node that has it and a later one."""
-    first: dict[Hashable, DeclaredNode] = {}
-    for node in nodes:
-        value = key(node)
-        if value is None:
-            continue
-        if value in first:
-            yield value, first[value], node
-        else:
-            first[value] = node
+        value = key(entry)
+        if value is not None and first.setdefault(value, entry) is not entry:
+            yield value, first[value], entry
 
 
 @shape_rule("SG201")
@@ -86,7 +80,7 @@ def duplicate_management_address(nodes: Nodes) -> Faults:
     def address(node: DeclaredNode) -> Hashable:
         return node.management.address.ip if node.management else None
 
-    for value, first, second in _repeated(nodes, address):
+    for value, first, second in repeated(nodes, address):
         yield Fault(
             f"two nodes have the management address {value}",
             (*second.path, "management", "address"),
@@ -100,7 +94,7 @@ def duplicate_host(nodes: Nodes) -> Faults:
     """No two nodes have the same host number."""
     taken = {node.host for node in nodes}
     free = next(n for n in (*range(FIRST_HOST, 255), *range(1, FIRST_HOST)) if n not in taken)
-    for host, first, second in _repeated(nodes, lambda node: node.host):
+    for host, first, second in repeated(nodes, lambda node: node.host):
         # At least one of the numbers is written; the other may come from the list order.
         if second.host == FIRST_HOST + second.index:
             first, second = second, first

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.diagnostics import Finding, KeyPath, Severity, did_you_mean, has_errors
+from generator.grouping import grouped
 from generator.records import record, replace
 from generator.rules.registry import RULES, documented
 from generator.site import Part, Site
@@ -65,10 +66,8 @@ class Policy:
 
     def lost(self, failures: "Iterable[Failure]") -> Mapping[str, str]:
         """The names that a single fault takes of those that they must survive, and a sentence."""
-        found: dict[str, list[str]] = {}
-        for failure in failures:
-            for name in failure.lost if failure.fault.kind in self.survives else ():
-                found.setdefault(name, []).append(failure.fault.what)
+        survived = (each for each in failures if each.fault.kind in self.survives)
+        found = grouped((name, each.fault.what) for each in survived for name in each.lost)
         return {name: self._lost(name, faults) for name, faults in found.items()}
 
     def _lost(self, name: str, faults: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from generator.diagnostics import Related, Severity, listed, replacements
 from generator.fit.assessment import Fit, assess, held_share
 from generator.fit.beside import beside
 from generator.fit.formulas import GIB, SYSTEM_BYTES
+from generator.grouping import grouped
 from generator.models.architecture import shape
 from generator.records import replace
 from generator.rules.dividing import SharedMemory, division, tokens_key
@@ -108,10 +109,7 @@ def _shared_memory(groups: Groups, nodes: Nodes) -> Iterator[SharedMemory]:
     """One node for each distinct set of engines that share one."""
     reported: set[tuple[object, ...]] = set()
     fits: dict[str, Fit | None] = {}
-    groups_of: dict[str, list[DeclaredGroup]] = {}
-    for group in groups:
-        for name in dict.fromkeys(group.nodes):
-            groups_of.setdefault(name, []).append(group)
+    groups_of = grouped((name, group) for group in groups for name in dict.fromkeys(group.nodes))
     for node in nodes:
         here = groups_of.get(node.name, [])
         if len({group.index for group in here}) < 2:

@@ -12,6 +12,7 @@ from generator.fabric.nccl import ROUTED_FROM
 from generator.fabric.topologies import TOPOLOGIES
 from generator.fabric.topologies.kind import TopologyKind
 from generator.fit.assessment import Fit
+from generator.grouping import grouped
 from generator.records import record
 from generator.site.container import ImageBuild, PlacedFile, Times, Words
 from generator.site.node import Member, Node
@@ -86,12 +87,8 @@ class Site:
     @cached_property
     def slots(self) -> "tuple[tuple[Part, ...], ...]":
         """Its parts, grouped by those that take turns; the active one first."""
-        found: dict[str, list[Part]] = {}
-        for part in self.parts:
-            found.setdefault(part.slot, []).append(part)
-        return tuple(
-            tuple(sorted(parts, key=lambda part: not part.is_active)) for parts in found.values()
-        )
+        slots = grouped((part.slot, part) for part in self.parts).values()
+        return tuple(tuple(sorted(parts, key=lambda part: not part.is_active)) for parts in slots)
 
     def parts_of(self, name: str) -> "tuple[tuple[Part, Member], ...]":
         """The parts that a node serves in, with the node as it is in each."""

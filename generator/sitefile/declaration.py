@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from generator.catalogs.speculation import canonical
 from generator.diagnostics import Add, Finding, KeyPath, Rename, Severity, nearest
+from generator.grouping import grouped
 from generator.hardware import HALVES, VISIBLE_GIB
 from generator.records import record, replace
 from generator.settings.environment import Environment, OfNode, Written
@@ -555,11 +556,7 @@ class Declaration:
 
     @cached_property
     def _cables_by_end(self) -> Mapping[str, Sequence[DeclaredCable]]:
-        found: dict[str, list[DeclaredCable]] = {}
-        for cable in self.cabling or ():
-            for end in cable.endpoints:
-                found.setdefault(end.name, []).append(cable)
-        return found
+        return grouped((name, cable) for cable in self.cabling or () for name in cable.ends)
 
 
 _OPTIONAL = {

@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
+from generator.grouping import grouped
 from generator.services.gateway import Gateway
 from generator.site import Node, Site, Words
 
 
 def serving(site: Site) -> Mapping[str, Sequence[Site]]:
     """The groups that serve each of the gateway's model names, in the order of the site file."""
-    found: dict[str, list[Site]] = {}
-    for part in site.parts if Gateway.of(site) else ():
-        found.setdefault(part.model.served_name, []).append(part)
-    return found
+    parts = site.parts if Gateway.of(site) else ()
+    return grouped((part.model.served_name, part) for part in parts)
 
 
 def is_here(site: Site, node: Node) -> bool:

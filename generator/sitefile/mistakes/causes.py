@@ -19,6 +19,7 @@ from generator.diagnostics import (
     listed,
     reading_error,
 )
+from generator.grouping import grouped
 from generator.records import record, replace
 from generator.sitefile.key_rules import rules_at, section_of
 from generator.sitefile.mistakes.faults import SchemaFault, SchemaFaults
@@ -184,10 +185,8 @@ def together(found: Iterable[Finding]) -> Iterator[Finding]:
     for finding in found:
         is_lack = finding.rule == "SG102" and finding.path and "needs" not in finding.message
         lacking.setdefault(finding.path if is_lack else id(finding), []).append(finding)
-    kinds: dict[Any, list[Finding]] = {}
-    for first, *others in lacking.values():
-        one = _all_missing([first, *others]) if others else first
-        kinds.setdefault(_kind(one), []).append(one)
+    ones = (_all_missing(many) if many[1:] else many[0] for many in lacking.values())
+    kinds = grouped((_kind(one), one) for one in ones)
     for first, *others in kinds.values():
         yield _of_all(first, others) if others else first
 

@@ -9,6 +9,7 @@ import cerberus
 import yaml
 
 from generator.diagnostics import Add, Data, KeyPath, Proposal, Remove, Rename, Replace, Rewrite
+from generator.grouping import grouped
 from generator.records import record
 from generator.sitefile import source
 from generator.sitefile.key_rules import rules_at, types_of
@@ -67,10 +68,8 @@ class SchemaFaults:
     @cached_property
     def missing(self) -> dict[KeyPath, list[str]]:
         """The keys that each mapping lacks."""
-        found: dict[KeyPath, list[str]] = {}
-        for fault in self.of("required", "dependencies"):
-            found.setdefault(fault.path[:-1], []).append(str(fault.path[-1]))
-        return found
+        paths = (fault.path for fault in self.of("required", "dependencies"))
+        return grouped((path[:-1], str(path[-1])) for path in paths)
 
     @cached_property
     def strays(self) -> list[KeyPath]:
@@ -140,10 +139,8 @@ def _entries(node: Any, path: KeyPath) -> dict[Any, list[Any]]:
             node = node.value[part]
         else:
             node = next((value for key, value in node.value if key.value == part), None)
-    found: dict[Any, list[Any]] = {}
-    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-        found.setdefault(key.value if isinstance(key, yaml.ScalarNode) else None, []).append(value)
-    return found
+    pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+    return grouped((k.value if isinstance(k, yaml.ScalarNode) else None, v) for k, v in pairs)
 
 
 def _section(edit: Any) -> str:

@@ -22,6 +22,7 @@ from generator.diagnostics import (
     reading_error,
     renamings,
 )
+from generator.grouping import grouped
 from generator.records import replace
 from generator.sitefile.key_rules import (
     keys_at,
@@ -93,17 +94,9 @@ def dash_without_space(faults: SchemaFaults) -> Corrected:
             if span and "list" in types_of(rules_at((section,))) and key in keys_at((section, 0)):
                 behind = Span(span.line, span.column + 1, span.line, span.column + 1)
                 edits = (Rewrite(behind, " "),)
-                yield (
-                    _finding(
-                        "SG101",
-                        "a '-' without a space after it",
-                        f"write '- {key}: ...'",
-                        (section,),
-                        span=span,
-                        proposals=(edits,),
-                    ),
-                    edits,
-                )
+                message, text = "a '-' without a space after it", f"write '- {key}: ...'"
+                more = {"span": span, "proposals": (edits,)}
+                yield _finding("SG101", message, text, (section,), **more), edits
 
 
 def lost_head(faults: SchemaFaults) -> Corrected:
@@ -130,14 +123,10 @@ def lost_head(faults: SchemaFaults) -> Corrected:
 
 def _by_mapping(faults: SchemaFaults) -> dict[KeyPath, list[str]]:
     """The keys of each mapping that may belong elsewhere."""
-    found: dict[KeyPath, list[str]] = {}
     values = (f for f in faults.of("allowed", "check_with", "type") if f.path)
     # With a word processor's quotes around it, a value is not another key's.
     paths = [*faults.strays, *(f.path for f in values if str(f.value).isascii())]
-    for path in paths[:_MOST_KEYS]:
-        if isinstance(path[-1], str):
-            found.setdefault(path[:-1], []).append(path[-1])
-    return found
+    return grouped((p[:-1], p[-1]) for p in paths[:_MOST_KEYS] if isinstance(p[-1], str))
 
 
 def _entry_keys(path: KeyPath) -> Mapping[str, Any]:
@@ -236,10 +225,8 @@ def outdented(faults: SchemaFaults) -> Corrected:
         if not spans:
             continue
         edits = tuple(_indented(faults.lines, n) for n in dict.fromkeys(numbers))
-        message, text = (
-            f"'{own[0]}' is beside '{head}', not under it",
-            "indent the line by 2 spaces",
-        )
+        message = f"'{own[0]}' is beside '{head}', not under it"
+        text = "indent the line by 2 spaces"
         if own[0].startswith("-"):
             message, text = "a '-' without a space after it", "write '- ' before every entry"
         finding = _finding("SG101", message, text, fault.path, span=spans[0], proposals=(edits,))
@@ -331,17 +318,13 @@ def moved(faults: SchemaFaults) -> Corrected:
                 spans = [f.span for f in faults.twice if f.path == path]
                 shown = f"{key}: {value}" if isinstance(value, str) else key
                 whole = place_name(path[:-1]) if path[:-1] else "the site"
-                yield (
-                    _finding(
-                        "SG101",
-                        f"'{shown}' is under {whole}, and {place_name(place)} has no '{key}'",
-                        f"write it under {place_name(place)}",
-                        path,
-                        span=spans[0] if again and spans else None,
-                        proposals=(edits,) if len(ways) == 1 else (),
-                    ),
-                    (edits[0], Add(there, value)),
+                message = f"'{shown}' is under {whole}, and {place_name(place)} has no '{key}'"
+                proposals = (edits,) if len(ways) == 1 else ()
+                more = {"span": spans[0] if again and spans else None, "proposals": proposals}
+                finding = _finding(
+                    "SG101", message, f"write it under {place_name(place)}", path, **more
                 )
+                yield finding, (edits[0], Add(there, value))
 
 
 def _among_names(faults: SchemaFaults) -> Iterator[KeyPath]:
@@ -423,19 +406,13 @@ def of_the_engine(faults: SchemaFaults) -> Corrected:
             continue
         what = "a flag of the engine" if flag else "a variable"
         under = f"under {place_name(path[:-1])}" if path[:-1] else "at the margin"
-        edits = (Remove(path), Add(there, typed_at(there, value)))
-        yield (
-            _finding(
-                "SG101",
-                f"'{key}' is {what}, {under}",
-                f"write '{name}' under '{home}' of 'engine'",
-                path,
-                # A plain word may be another tool's.
-                unsafe=name.isalpha(),
-                proposals=(edits,) if is_valid(there, value) else (),
-            ),
-            (Remove(path), Add(there, value)) if is_valid(there, value) else (Remove(path),),
-        )
+        message, text = f"'{key}' is {what}, {under}", f"write '{name}' under '{home}' of 'engine'"
+        is_fit = is_valid(there, value)
+        proposals = ((Remove(path), Add(there, typed_at(there, value))),) if is_fit else ()
+        # A plain word may be another tool's.
+        more = {"unsafe": name.isalpha(), "proposals": proposals}
+        edits = (Remove(path), Add(there, value)) if is_fit else (Remove(path),)
+        yield _finding("SG101", message, text, path, **more), edits
 
 
 def _is_variable(key: str, place: KeyPath) -> bool:
