@@ -197,12 +197,8 @@ def cut_by_comma(faults: SchemaFaults) -> Corrected:
         meant_list: list[Data] = [Plain(str(entry).strip("()<>")) for entry in entries]
         if is_valid(first, meant_list):
             shown = ", ".join(map(str, meant_list))
-            finding = reading_error(
-                "SG103",
-                f"'{before}' is a list, and its entries need brackets",
-                first,
-                help=f"write '{before}: [{shown}]'",
-            )
+            message, text = f"'{before}' is a list, and its entries need brackets", f"[{shown}]"
+            finding = reading_error("SG103", message, first, help=f"write '{before}: {text}'")
             rest = tuple(Remove((*path[:-1], key)) for key in keys[keys.index(path[-1]) :])
             yield finding, (*rest, Replace(first, meant_list))
             continue
@@ -210,15 +206,11 @@ def cut_by_comma(faults: SchemaFaults) -> Corrected:
         meant, sign = next((way for way in ways if is_valid(first, Plain(way[0]))), ("", ""))
         if meant and _line(document, start)[start.end_column : end.column].strip() == ",":
             comma = replace(start, column=start.end_column, end_column=end.column)
-            finding = reading_error(
-                "SG106",
-                f"'{before}: {value_at(data, first)}' is cut at the ',' after it",
-                first,
-                help=f"write '{before}: {meant}'",
-                proposals=((Rewrite(comma, sign),),),
-                # Two values, or one.
-                unsafe=True,
-            )
+            message = f"'{before}: {value_at(data, first)}' is cut at the ',' after it"
+            text, edits = f"write '{before}: {meant}'", ((Rewrite(comma, sign),),)
+            # Two values, or one.
+            more = {"help": text, "proposals": edits, "unsafe": True}
+            finding = reading_error("SG106", message, first, **more)
             yield finding, (Remove(path), Replace(first, Plain(meant)))
 
 
