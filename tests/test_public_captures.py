@@ -63,7 +63,7 @@ class Published:
                 ["infinity"] if self.sleeps else words,
                 ["sleep"] if self.sleeps else self.entrypoint,
                 env,
-                **self.container,
+                **{"devices": ["/dev/infiniband"], **self.container},
             )
             files = {"etc/netplan/40-cx7.yaml": netplan(dict(halves), self.mtu)} | self.files
             running = {41: ([*self.entrypoint, *words], env)}

@@ -64,13 +64,16 @@ class Input:
     raw: bytes
 
 
-def read(inputs: Iterable[Input]) -> Found:
-    """Everything that files say; raises CaptureError for one with nothing about a cluster."""
+def read(inputs: Iterable[Input], serving: bool = True) -> Found:
+    """Everything that files say; raises CaptureError for one with nothing about a cluster.
+
+    Unless something has to be `serving` a model, any container will do.
+    """
     reader = _Reader()
     # Files that set variables for others are read first.
     for one in sorted(inputs, key=lambda one: not one.name.endswith(".env")):
         reader.read(one)
-    return reader.found()
+    return reader.found(serving)
 
 
 def check(one: Input) -> None:
@@ -161,7 +164,7 @@ class _Reader:
         if not self._structured(one, text) and not self._plain(one, text):
             raise CaptureError(*_NOTHING)
 
-    def found(self) -> Found:
+    def found(self, serving: bool) -> Found:
         """Everything; raises CaptureError if nothing of it concerns a cluster."""
         nodes = [
             _merged(replace(node, containers=tuple(map(self._with_env_file, node.containers))))
@@ -170,7 +173,7 @@ class _Reader:
         for path, word in self._wanted:
             if PurePath(path).name not in self._names:
                 self._losses.append(Loss(f"what {path} says: name that file too", word))
-        if not any(map(_is_relevant, nodes)):
+        if not any(_is_relevant(n) or (n.containers and not serving) for n in nodes):
             what = self._said[-1] if self._said else ""
             raise CaptureError(f"it is {what}" if what else _NOTHING[0], _NOTHING[1])
         return Found(tuple(nodes), self._texts, tuple(self._losses), tuple(self._items))

@@ -90,9 +90,11 @@ def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
         return origin is not None and not _is_missing(adopted, origin.text)
     # An empty variable masks a line of nccl.conf; without such a line it has no effect.
     nodes = adopted.found.nodes
-    if finding.rule == "SG413" and finding.path[-2:-1] == ("env",) and all(n.place for n in nodes):
-        is_set = any(finding.path[-1] == own.name for node in nodes for own in node.settings)
-        return bool(origin and not origin.text and not is_set)
+    if finding.rule == "SG413" and finding.path[-2:-1] == ("env",):
+        name = str(finding.path[-1])
+        is_set = any(name == own.name for node in nodes for own in node.settings)
+        is_known = all(node.place for node in nodes) or _is_unset(adopted, name)
+        return bool(origin and not origin.text and is_known and not is_set)
     return False
 
 
@@ -103,6 +105,12 @@ def _is_missing(adopted: Adoption, text: str) -> bool:
         return False
     parts = re.split(r"[:,;= ]", text)
     return not any(mount.holds(part) for mount in mounts(container) for part in parts)
+
+
+def _is_unset(adopted: Adoption, name: str) -> bool:
+    """Whether the script of the best-known container takes a variable away again."""
+    words = adopted.command.container.words if adopted.command else ()
+    return re.search(rf"\bunset {name}\b", " ".join(word.text for word in words)) is not None
 
 
 def _message(finding: Finding, place: Word) -> str:

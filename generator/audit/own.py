@@ -7,6 +7,7 @@ from ipaddress import IPv4Interface
 
 from generator.adoption import Adoption
 from generator.adoption.captures import serves
+from generator.adoption.command import find, is_server
 from generator.adoption.found import (
     REMOVED,
     FoundContainer,
@@ -16,12 +17,14 @@ from generator.adoption.found import (
     Item,
     Word,
 )
+from generator.adoption.running import size
 from generator.catalogs.commands import marks
 from generator.diagnostics import listed
 from generator.hardware import FABRIC_HALVES, HALVES, PORTS, Half
 from generator.reports.remarks import Place, Remark
 from generator.resources import rows
-from generator.rules.registry import documented
+from generator.rules.engine import moving_tag
+from generator.rules.registry import RULES, documented
 from generator.sitefile.redaction import is_secret_key, is_secret_text
 
 _RESTARTS = ("always", "unless-stopped")
@@ -40,6 +43,9 @@ def remarks(adopted: Adoption) -> Iterator[Remark]:
             yield _remark("SG884", "this file can't be read", advice, word)
         for container in node.containers:
             yield from _rights(container)
+            yield from _tag(container)
+            yield from _open_pages(container)
+            yield from _without_rdma(container)
             yield from _two_owners(node, container)
             yield from _keys(adopted.found.texts, container)
         yield from _written(adopted.found.texts, node.assigned)
@@ -47,7 +53,7 @@ def remarks(adopted: Adoption) -> Iterator[Remark]:
 
 
 def _remark(rule: str, message: str, advice: str, word: Word) -> Remark:
-    severity = documented()[rule].severity
+    severity = (RULES.get(rule) or documented()[rule]).severity
     return Remark(rule, severity, message, advice, Place(word.file, "", word.span))
 
 
@@ -159,10 +165,64 @@ def _settings(node: FoundNode) -> Iterator[Remark]:
 
 def _rights(container: FoundContainer) -> Iterator[Remark]:
     """What a container may do on its node beyond what an engine needs."""
-    for rule, name, values, message, advice in rows("container-rights"):
+    # Exporters of the node's own figures need more.
+    known = rows("container-rights") if serves(container) or is_server(container) else ()
+    for rule, name, values, message, advice in known:
         option = container.options.get(name)
         if option and option.text.partition(":")[0] in values.split():
             yield _remark(rule, message, advice, option)
+
+
+def _tag(container: FoundContainer) -> Iterator[Remark]:
+    """An image whose tag moves; that of an engine is the site's."""
+    image = container.image
+    is_own = find(container, {}) or any(item.what.startswith("build") for item in container.items)
+    if image and "$" not in image.text and not is_own and (moving := moving_tag(image.text)):
+        yield _remark("SG609", *moving, image)
+
+
+def _open_pages(container: FoundContainer) -> Iterator[Remark]:
+    """Pages and APIs that everybody in reach may use."""
+    image = container.image.text if container.image else ""
+    values = {variable.name: variable.value for variable in container.env}
+    given = {word.text.partition("=")[0] for word in container.words}
+    for title, name, setting, states in rows("open-pages"):
+        value = values.get(setting)
+        is_open = value.text.lower() in states.split() if value else states == "-"
+        port = _published(container) if re.fullmatch(rf"(.*/)?{name}([:@].*)?", image) else None
+        if port and is_open and setting not in given:
+            message = f"{title} is on all addresses, and asks for no login"
+            yield _remark("SG885", message, _CLOSE, value or port)
+
+
+_CLOSE = "turn its login on, or publish it on 127.0.0.1 and let a proxy with a login pass it on"
+
+
+def _published(container: FoundContainer) -> Word | None:
+    """What puts a container's port on all addresses of the node."""
+    options = container.options
+    port = options.get("p", options.get("publish"))
+    if port and re.fullmatch(r"(0\.0\.0\.0:)?[^:]+:[^:]+", port.text):
+        return port
+    network = options.get("network", options.get("net"))
+    return network if network and network.text == "host" else None
+
+
+def _without_rdma(container: FoundContainer) -> Iterator[Remark]:
+    """Ranks that are told to use RDMA, without the devices for it."""
+    values = {variable.name: variable.value for variable in container.env}
+    off = values.get("NCCL_IB_DISABLE")
+    asks = values.get("NCCL_IB_HCA", off)
+    # What gives devices, or may: further options in a variable of the shell, and other files.
+    text = "\n".join(f"{item.what} {item.value}" for item in container.items)
+    given = r"(?m)/dev/infiniband|privileged (true)?$|cgroup-rule|MOFED|rdma/|^\$|^extends"
+    if not asks or (off and off.text != "0") or not container.image or re.search(given, text):
+        return
+    command = find(container, {})
+    if not container.is_launched and (command is None or size(command) > 1):
+        message = "RDMA is asked for, and the container has no /dev/infiniband"
+        advice = "add '--device /dev/infiniband --cap-add IPC_LOCK --ulimit memlock=-1'"
+        yield _remark("SG886", message, advice, asks)
 
 
 def _two_owners(node: FoundNode, container: FoundContainer) -> Iterator[Remark]:
@@ -181,7 +241,7 @@ def _two_owners(node: FoundNode, container: FoundContainer) -> Iterator[Remark]:
             'write restart: "no", and leave it to the unit',
             restart,
         )
-    elif serves(container):
+    elif serves(container) and not any(i.value == "sleep infinity" for i in container.items):
         yield _remark("SG882", *_ENDLESS, restart)
 
 

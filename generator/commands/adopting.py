@@ -25,8 +25,11 @@ INPUTS = click.argument(
 _NO_CAPTURE = "SG830"
 
 
-def found(inputs: Iterable[str], form: str) -> Found:
-    """What all the files say; exits at the first one that has nothing to say."""
+def found(inputs: Iterable[str], form: str, serving: bool = True) -> Found:
+    """What all the files say; exits at the first one that has nothing to say.
+
+    Unless something has to be `serving` a model, any container will do.
+    """
     given = []
     for one in inputs:
         node, equals, name = one.partition("=")
@@ -40,7 +43,7 @@ def found(inputs: Iterable[str], form: str) -> Found:
         except CaptureError as error:
             _refuse(file.name, error, form)
     try:
-        return read(given)
+        return read(given, serving)
     except CaptureError as error:
         _refuse(given[-1].name, error, form)
     raise AssertionError

@@ -28,7 +28,7 @@ def command(inputs: tuple[str, ...], strict: bool, quiet: bool, form: str) -> No
 
     from generator.reports import located
 
-    cluster = found(inputs, form)
+    cluster = found(inputs, form, serving=False)
     remarks = audit(adopt(cluster, "mine", "mine.yaml"))
     if form in TEXTUAL:
         shown = located.text(remarks, cluster.texts, color_of(sys.stderr))

@@ -204,17 +204,21 @@ def mutable_tag(engine: DeclaredEngine, services: Mapping[str, Settings]) -> Fau
         if "image" in settings:
             images["services", service, "image"] = settings["image"]
     for path, image in images.items():
-        name, _, digest = image.partition("@")
-        tag = name.rsplit("/", 1)[-1].partition(":")[2]
-        is_mutable = tag in MUTABLE_TAGS or "latest" in tag or "nightly" in tag
-        if is_mutable and not digest and not re.search(_COMMIT, tag):
-            untagged = "an image without a tag is 'latest', which can change at any time"
-            pinned = f"{name.removesuffix(f':{tag}')}@sha256:..."
-            yield Fault(
-                f"the tag '{tag}' can name another image at any time" if tag else untagged,
-                path,
-                f"write a fixed tag or, better, a digest: {pinned}",
-            )
+        if moving := moving_tag(image):
+            yield Fault(moving[0], path, moving[1])
+
+
+def moving_tag(image: str) -> tuple[str, str] | None:
+    """What is wrong with an image whose tag moves, and what to write."""
+    name, _, digest = image.partition("@")
+    tag = name.rsplit("/", 1)[-1].partition(":")[2]
+    is_mutable = tag in MUTABLE_TAGS or "latest" in tag or "nightly" in tag
+    if digest or not is_mutable or re.search(_COMMIT, tag):
+        return None
+    untagged = "an image without a tag is 'latest', which can change at any time"
+    message = f"the tag '{tag}' can name another image at any time" if tag else untagged
+    pinned = f"{name.removesuffix(f':{tag}')}@sha256:..."
+    return message, f"write a fixed tag or, better, a digest: {pinned}"
 
 
 @rule("SG613", Severity.WARNING, suppressed_by="SG605 SG609")
