@@ -201,11 +201,20 @@ CASES = {
             "spark1",
             {},
             {"ip -j address": json.dumps([address("enP7s7", "10.0.0.11/24")])},
-            [Container("vllm_node", "vllm-node", ["infinity"], ["sleep"], lines("sleeping.env"))],
+            [
+                Container(
+                    "vllm_node",
+                    "vllm-node",
+                    ["infinity"],
+                    ["sleep"],
+                    lines("sleeping.env"),
+                    devices=["/dev/infiniband"],
+                )
+            ],
         ),
         {"engine.env": {"NCCL_IGNORE_CPU_AFFINITY": "1"}},
         [],
-        [],
+        ["SG609"],
     ),
     "rank 1 of an engine whose head is elsewhere": Case(
         Machine(
