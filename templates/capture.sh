@@ -331,7 +331,7 @@ unit='After Before Wants Requires BindsTo PartOf Conflicts Type Restart RestartS
 TimeoutStartSec TimeoutStopSec TimeoutSec StartLimitBurst StartLimitIntervalSec RemainAfterExit KillMode KillSignal
 WantedBy RequiredBy WorkingDirectory LimitMEMLOCK LimitNOFILE OOMScoreAdjust SuccessExitStatus EnvironmentFile
 ConditionPathExists RequiresMountsFor'
-ini='Name Address DHCP MTUBytes LinkLocalAddressing IPv6AcceptRA RequiredForOnline Gateway Destination Metric
+ini='Name OriginalName Address DHCP MTUBytes LinkLocalAddressing IPv6AcceptRA RequiredForOnline Gateway Destination Metric
 type interface-name autoconnect autoconnect-priority method mtu never-default may-fail ignore-auto-dns'
 
 redact='
@@ -577,7 +577,7 @@ yaml_file() {
     rest = text
     while (match(rest, /[A-Za-z0-9_-]+"?: /)) {
       key = substr(rest, RSTART, RLENGTH); gsub(/[": ]/, "", key)
-      if (!(key in NAMES)) { print "# " REMOVED; next }
+      if (!(key in NAMES) && key !~ /^en[a-zA-Z0-9]+$/) { print "# " REMOVED; next }
       rest = substr(rest, RSTART + RLENGTH)
     }
     gsub(/[A-Za-z0-9_-]+"?: /, " ", text)
@@ -898,8 +898,9 @@ network() {
       sed -nE 's/^[[:space:]]*((Speed|Port|Link detected|driver|version|firmware-version): .*)/\1/p' | take "commands/ethtool-$name.txt"
   done
   take_files yaml_file "$root"/etc/netplan/*.yaml "$root"/run/netplan/*.yaml
-  for file in "$root"/etc/NetworkManager/system-connections/* "$root"/etc/systemd/network/*.network; do
-    readable "$file" && grep -Eq '^(interface-name|Name)=en[A-Za-z0-9*]+$' "$file" &&
+  for file in "$root"/etc/NetworkManager/system-connections/* "$root"/etc/systemd/network/*.network \
+    "$root"/etc/systemd/network/*.link "$root"/etc/systemd/network/*.network.d/*.conf; do
+    readable "$file" && { grep -Eq '^(interface-name|Name|OriginalName)=en[A-Za-z0-9*]+$' "$file" || [ "$file" != "${file%.conf}" ]; } &&
       ! grep -Eq '^type=(wifi|vpn|wireguard|gsm)|^\[(wifi|vpn|wireguard|802-1x|WireGuard)' "$file" &&
       ini_file "$file" | take "files/$(printf '%s' "${file#"$root"/}" | tr -c 'A-Za-z0-9_./\n-' '-')"
   done

@@ -29,6 +29,7 @@ PROCESS = f"1 (python3) S {'0 ' * 18}100 0\n"
 OF_IMAGE = "PATH=/usr/bin"
 Mount = tuple[str, str]
 STATIC = "ActiveState=inactive\nSubState=dead\nUnitFileState=static"
+TICKING = "ActiveState=active\nSubState=waiting\nUnitFileState=static"
 UNITS = "systemctl *"
 
 
@@ -107,7 +108,7 @@ def _units(site: Site, node: Node, content: Mapping[str, str]) -> Iterator[str]:
     for path, text in sorted(content.items()):
         name = path.rpartition("/")[2]
         if re.fullmatch(r"etc/systemd/system/sparkgen-[^/]*\.(service|timer)", path):
-            state = UP if "[Install]" in text else STATIC
+            state = UP if "[Install]" in text else TICKING if ".timer" in name else STATIC
             state = WAITING if name.removesuffix(".service") in waiting else state
             yield f"Id={name}\n{state}\nDropInPaths=\nNeedDaemonReload=no\n"
 
@@ -429,6 +430,7 @@ GOLDEN = ROOT / "tests/golden"
 SERVICES, CHAT = GOLDEN / "direct-services/site.yaml", ROOT / "sites/pair-chatbot.yaml"
 GGUF = ROOT / "sites/more/pair-llamacpp.yaml"
 TURNS, VENV = GOLDEN / "groups-alternatives/site.yaml", GOLDEN / "direct-venv/site.yaml"
+RACK = ROOT / "sites/more/rack-switch.yaml"
 RING, GROUPS = GOLDEN / "ring-five-routes/site.yaml", ROOT / "sites/more/three-models.yaml"
 FABRIC = "enp1s0f1np1"
 # The site, what is changed on its first node, and how the finding about it begins.
@@ -742,6 +744,52 @@ MORE: dict[str, tuple[Path, Callable[[Machine], Machine], str]] = {
         RING,
         with_route(lambda routes: routes[0].__setitem__("gateway", "10.9.9.9")),
         "SG893: spark1: there is no route to 10.",
+    ),
+    "route to the fabric by another way": (
+        PATH,
+        with_route(lambda routes: routes.append({"dst": "10.100.0.12", "dev": "enP7s7"})),
+        "SG893: spark1: 10.100.0.12 is reached by enP7s7 too",
+    ),
+    "all other traffic over the fabric": (
+        PATH,
+        with_route(lambda routes: routes.append({"dst": "default", "dev": FABRIC, "metric": 50})),
+        f"SG893: spark1: what goes to other networks leaves by {FABRIC}",
+    ),
+    "rule that refuses in place of ours": (
+        SERVICES,
+        with_printed("ufw *", "ufw allow in on", "ufw deny in on"),
+        "SG893: spark1: the firewall lacks 'allow in on",
+    ),
+    "netplan's file until the next start": (
+        PATH,
+        of_file("run/netplan/90-try.yaml", f"network: {{ethernets: {{{FABRIC}: {{mtu: 1500}}}}}}"),
+        f"SG894: spark1: /run/netplan/90-try.yaml configures {FABRIC} too",
+    ),
+    "drop-in of networkd": (
+        PATH,
+        of_file(
+            f"etc/systemd/network/10-netplan-{FABRIC}.network.d/mtu.conf", "[Link]\nMTUBytes=1500\n"
+        ),
+        f"SG894: spark1: /etc/systemd/network/10-netplan-{FABRIC}.network.d/mtu.conf configures",
+    ),
+    "link file of networkd": (
+        PATH,
+        of_file("etc/systemd/network/10-mine.link", f"[Match]\nOriginalName={FABRIC}\n"),
+        f"SG894: spark1: /etc/systemd/network/10-mine.link configures {FABRIC} too",
+    ),
+    "unit that fails again and again": (
+        PATH,
+        with_state(
+            "sparkgen-engine.service",
+            "=active\nSubState=running",
+            "=activating\nSubState=auto-restart",
+        ),
+        "SG866: spark1: sparkgen-engine.service is activating (auto-restart)",
+    ),
+    "timer stopped": (
+        RACK,
+        with_state("sparkgen-verify.timer", "=active", "=inactive"),
+        "SG866: spark1: sparkgen-verify.timer is inactive",
     ),
     "process gone": (VENV, process_gone, "SG866: spark1: there is no process of sparkgen-engine"),
     "variable of a process": (

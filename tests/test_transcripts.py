@@ -213,8 +213,8 @@ CASES = {
             ],
         ),
         {"engine.env": {"NCCL_IGNORE_CPU_AFFINITY": "1"}},
-        [],
         ["SG609"],
+        [],
     ),
     "rank 1 of an engine whose head is elsewhere": Case(
         Machine(

@@ -65,10 +65,7 @@ class Input:
 
 
 def read(inputs: Iterable[Input], serving: bool = True) -> Found:
-    """Everything that files say; raises CaptureError for one with nothing about a cluster.
-
-    Unless something has to be `serving` a model, any container will do.
-    """
+    """Everything that files say; raises CaptureError if nothing is of a cluster, or `serving`."""
     reader = _Reader()
     # Files that set variables for others are read first.
     for one in sorted(inputs, key=lambda one: not one.name.endswith(".env")):

@@ -88,13 +88,14 @@ def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
         return origin is not None and origin.text.startswith("169.254.")
     if finding.rule == "SG695":
         return origin is not None and not _is_missing(adopted, origin.text)
-    # An empty variable masks a line of nccl.conf; without such a line it has no effect.
-    nodes = adopted.found.nodes
+    # An empty variable masks a line of nccl.conf, unless there is none, or a script removes it.
     if finding.rule == "SG413" and finding.path[-2:-1] == ("env",):
-        name = str(finding.path[-1])
+        nodes, name = adopted.found.nodes, finding.path[-1]
+        words = adopted.command.container.words if adopted.command else ()
+        is_removed = f"unset {name} " in " ".join((*(word.text for word in words), ""))
         is_set = any(name == own.name for node in nodes for own in node.settings)
-        is_known = all(node.place for node in nodes) or _is_unset(adopted, name)
-        return bool(origin and not origin.text and is_known and not is_set)
+        is_alone = all(node.place for node in nodes) and not is_set
+        return bool(origin and not origin.text and (is_removed or is_alone))
     return False
 
 
@@ -105,12 +106,6 @@ def _is_missing(adopted: Adoption, text: str) -> bool:
         return False
     parts = re.split(r"[:,;= ]", text)
     return not any(mount.holds(part) for mount in mounts(container) for part in parts)
-
-
-def _is_unset(adopted: Adoption, name: str) -> bool:
-    """Whether the script of the best-known container takes a variable away again."""
-    words = adopted.command.container.words if adopted.command else ()
-    return re.search(rf"\bunset {name}\b", " ".join(word.text for word in words)) is not None
 
 
 def _message(finding: Finding, place: Word) -> str:

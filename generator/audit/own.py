@@ -42,10 +42,8 @@ def remarks(adopted: Adoption) -> Iterator[Remark]:
             advice = "see what is wrong with it: nothing in it was checked"
             yield _remark("SG884", "this file can't be read", advice, word)
         for container in node.containers:
-            yield from _rights(container)
-            yield from _tag(container)
-            yield from _open_pages(container)
-            yield from _without_rdma(container)
+            for check in (_rights, _tag, _open_pages, _without_rdma):
+                yield from check(container)
             yield from _two_owners(node, container)
             yield from _keys(adopted.found.texts, container)
         yield from _written(adopted.found.texts, node.assigned)
@@ -201,11 +199,9 @@ _CLOSE = "turn its login on, or publish it on 127.0.0.1 and let a proxy with a l
 def _published(container: FoundContainer) -> Word | None:
     """What puts a container's port on all addresses of the node."""
     options = container.options
-    port = options.get("p", options.get("publish"))
-    if port and re.fullmatch(r"(0\.0\.0\.0:)?[^:]+:[^:]+", port.text):
-        return port
-    network = options.get("network", options.get("net"))
-    return network if network and network.text == "host" else None
+    port = options.get("p", options.get("publish", options.get("network")))
+    is_open = port and re.fullmatch(r"host|(0\.0\.0\.0:)?[^:]+:[^:]+", port.text)
+    return port if is_open else None
 
 
 def _without_rdma(container: FoundContainer) -> Iterator[Remark]:
@@ -213,16 +209,20 @@ def _without_rdma(container: FoundContainer) -> Iterator[Remark]:
     values = {variable.name: variable.value for variable in container.env}
     off = values.get("NCCL_IB_DISABLE")
     asks = values.get("NCCL_IB_HCA", off)
-    # What gives devices, or may: further options in a variable of the shell, and other files.
-    text = "\n".join(f"{item.what} {item.value}" for item in container.items)
-    given = r"(?m)/dev/infiniband|privileged (true)?$|cgroup-rule|MOFED|rdma/|^\$|^extends"
-    if not asks or (off and off.text != "0") or not container.image or re.search(given, text):
-        return
+    given = "\n".join(f"{item.what} {item.value}" for item in container.items)
     command = find(container, {})
-    if not container.is_launched and (command is None or size(command) > 1):
+    is_rank = container.image and not (command and size(command) == 1)
+    is_known = not container.is_launched and not _MAY_GIVE.search(given)
+    if asks and (off is None or off.text == "0") and is_rank and is_known:
         message = "RDMA is asked for, and the container has no /dev/infiniband"
         advice = "add '--device /dev/infiniband --cap-add IPC_LOCK --ulimit memlock=-1'"
         yield _remark("SG886", message, advice, asks)
+
+
+# What gives devices to a container, and what may: options in a variable, and other files.
+_MAY_GIVE = re.compile(
+    r"(?m)/dev/infiniband|privileged (true)?$|cgroup-rule|MOFED|rdma/|^\$|^extends"
+)
 
 
 def _two_owners(node: FoundNode, container: FoundContainer) -> Iterator[Remark]:

@@ -26,10 +26,7 @@ _NO_CAPTURE = "SG830"
 
 
 def found(inputs: Iterable[str], form: str, serving: bool = True) -> Found:
-    """What all the files say; exits at the first one that has nothing to say.
-
-    Unless something has to be `serving` a model, any container will do.
-    """
+    """What all the files say, also if nothing has to be `serving`; exits at the first without."""
     given = []
     for one in inputs:
         node, equals, name = one.partition("=")

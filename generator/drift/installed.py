@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
+from ipaddress import IPv4Network
 
 from generator.diagnostics import listed
 from generator.drift.seen import Seen
@@ -122,15 +124,9 @@ def _firewall(seen: Seen) -> Iterator[Remark]:
         yield seen.lacks("the firewall's default policy")
     elif policy and not policy.startswith(("Default: deny", "Default: reject")):
         yield seen.remark("SG893", "the firewall lets in what no rule is about", advice, path)
-    # ufw has one rule for the same traffic, whatever its action.
-    known = {_compared(rule) for rule in there}
-    lacking = [r for r in file.text.splitlines() if r[:1] != "#" and _compared(r) not in known]
+    lacking = [rule for rule in file.text.splitlines() if rule[:1] != "#" and rule not in there]
     if lacking and status == "Status: active":
         yield seen.remark("SG893", f"the firewall lacks '{lacking[0]}'", advice, path)
-
-
-def _compared(rule: str) -> str:
-    return re.sub(r"^(route )?(allow|deny|reject|limit) ", r"\1", rule)
 
 
 def _routes(seen: Seen) -> Iterator[Remark]:
@@ -139,16 +135,27 @@ def _routes(seen: Seen) -> Iterator[Remark]:
     if own and not routes:
         yield seen.lacks("routes")
         return
-    subnets = {str(one.address.network) for one in seen.node.interfaces}
-    for other in (r for r in routes if "dev" in r and r["dev"] not in own):
-        if other.get("dst") in subnets:
-            message = f"{other['dst']} is reached by {other['dev']} too, not by the fabric alone"
+    for other in routes:
+        to, dev = str(other.get("dst")), other.get("dev")
+        if to == "default" and dev in own:
+            message = f"what goes to other networks leaves by {dev}, which is of the fabric"
+            yield seen.remark("SG893", message, "remove that route", path)
+        elif dev and dev not in own and _is_within(to, seen):
+            message = f"{to} is reached by {dev} too, not by the fabric alone"
             yield seen.remark("SG893", message, "remove that route", path)
     there = {(str(route.get("dst")), str(route.get("gateway"))) for route in routes}
     for route in seen.node.routes:
         if (str(route.to), str(route.via)) not in there:
             message = f"there is no route to {route.to} via {route.via}"
             yield seen.remark("SG893", message, "netplan apply, or install the bundle", path)
+
+
+def _is_within(to: str, seen: Seen) -> bool:
+    """Whether a route is to the fabric's addresses; one to more than these comes after theirs."""
+    fabric = [one.address.network for one in seen.node.interfaces]
+    with suppress(ValueError):
+        return any(IPv4Network(to).subnet_of(network) for network in fabric)
+    return False
 
 
 def _gpu(site: Site, seen: Seen) -> Iterator[Remark]:
@@ -176,10 +183,11 @@ def _gpu(site: Site, seen: Seen) -> Iterator[Remark]:
 def owners(seen: Seen, told: str) -> Iterator[Remark]:
     """Files of others that configure an interface of the fabric, unless they are `told`."""
     for path in sorted(seen.capture.texts):
-        if not re.match(r"files/etc/(netplan|systemd/network|NetworkManager)/", path):
+        if not re.match(r"files/(etc|run)/(netplan|systemd/network|NetworkManager)/", path):
             continue
         name = path.removeprefix("files")
-        text = seen.text(path)
+        # The name of a drop-in's folder is that of the file that it changes.
+        text = f"{name} {seen.text(path)}"
         both = [i.name for i in seen.node.interfaces if re.search(rf"\b{i.name}\b", text)]
         if both and name != "/etc/netplan/40-cx7.yaml" and name not in told:
             message = f"{name} configures {listed(both, 'and')} too"

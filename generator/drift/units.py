@@ -33,7 +33,8 @@ def units(site: Site, seen: Seen) -> Iterator[Remark]:
     for name, properties in known.items():
         if name in own:
             yield from _as_written(seen, name, properties)
-            if properties.get("UnitFileState") != "static" and name not in waiting:
+            is_asked_for = properties.get("UnitFileState") == "static" and name.endswith(".service")
+            if not is_asked_for and name not in waiting:
                 yield from _state(seen, name, properties)
         elif _UNIT.fullmatch(name) and (
             properties.get("ActiveState") in _STARTED
@@ -80,7 +81,7 @@ def _as_written(seen: Seen, name: str, properties: Mapping[str, str]) -> Iterato
 
 def _state(seen: Seen, name: str, properties: Mapping[str, str]) -> Iterator[Remark]:
     state = properties.get("ActiveState", "")
-    if state not in ("", *_STARTED):
+    if state not in ("", *_STARTED) or properties.get("SubState", "").startswith("auto-restart"):
         message = f"{name} is {state} ({properties.get('SubState', '')})"
         yield seen.remark("SG866", message, f"journalctl -u {name} says why", _PATH)
     if properties.get("UnitFileState") in ("disabled", "masked"):
