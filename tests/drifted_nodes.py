@@ -89,9 +89,16 @@ def running(site: Site, node: Node, tree: Mapping[str, str]) -> Machine:
         if not path.endswith("/compose.yaml")
         for container in containers(yaml.safe_load(text), {}, [])
     ]
+    builds = {part.engine.image: part.image_build for part, _ in site.parts_of(node.name)}
     runs = [
         replace(one, env=[*one.env, OF_IMAGE], image_env=[OF_IMAGE])
         for one in (*installed.containers, *beside)
+    ]
+    runs = [
+        replace(one, build=build.inputs, image_id=f"sha256:{build.inputs}")
+        if (build := builds.get(one.image))
+        else one
+        for one in runs
     ]
     return replace(installed, files=files, printed=printed, containers=runs)
 
@@ -431,6 +438,7 @@ SERVICES, CHAT = GOLDEN / "direct-services/site.yaml", ROOT / "sites/pair-chatbo
 GGUF = ROOT / "sites/more/pair-llamacpp.yaml"
 TURNS, VENV = GOLDEN / "groups-alternatives/site.yaml", GOLDEN / "direct-venv/site.yaml"
 RACK = ROOT / "sites/more/rack-switch.yaml"
+BUILT = GOLDEN / "direct-image/site.yaml"
 RING, GROUPS = GOLDEN / "ring-five-routes/site.yaml", ROOT / "sites/more/three-models.yaml"
 FABRIC = "enp1s0f1np1"
 # The site, what is changed on its first node, and how the finding about it begins.
@@ -790,6 +798,11 @@ MORE: dict[str, tuple[Path, Callable[[Machine], Machine], str]] = {
         RACK,
         with_state("sparkgen-verify.timer", "=active", "=inactive"),
         "SG866: spark1: sparkgen-verify.timer is inactive",
+    ),
+    "image of another build": (
+        BUILT,
+        with_container("sparkgen-engine", build="0" * 64),
+        "SG863: spark1: vllm-own:1 is not what the site builds; run build.sh",
     ),
     "process gone": (VENV, process_gone, "SG866: spark1: there is no process of sparkgen-engine"),
     "variable of a process": (

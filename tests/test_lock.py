@@ -421,6 +421,9 @@ def test_a_lock_that_cannot_be_read(why: str, lab: Path, sparkgen: Command) -> N
     assert outcome.code == 3
     assert f"error[SG850]: the lock lab.lock.yaml can't be used: {why}\n" in outcome.err
     assert not (lab / "out").exists()
+    checked = sparkgen("lock", "lab.yaml", "--check", cwd=lab)
+    assert (checked.code, checked.out) == (3, "")
+    assert f"can't be used: {why}\n" in checked.err
 
 
 def test_lock_round_trip() -> None:

@@ -41,7 +41,8 @@ def command(site: Path, captures: tuple[Path, ...], check: bool, quiet: bool, fo
     if not captures and not check:
         raise click.UsageError("name the captures of the site's nodes, or --check")
     reading = read(site)
-    if reading.declaration is None:
+    is_unread = check and any(finding.rule == "SG850" for finding in reading.findings)
+    if reading.declaration is None or is_unread:
         refuse(reading)
     target = site.with_name(site.name.removesuffix(".yaml") + SUFFIX)
     before, plain = reading.lock or Lock((), ()), unlocked(reading, site)

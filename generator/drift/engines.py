@@ -244,7 +244,12 @@ def _image(part: Part, seen: Seen, engine: FoundContainer, lock: Lock | None) ->
     if digest and pinned:  # Docker itself has compared them.
         return
     locked = lock.image(name) if lock else None
-    there = image_on(seen.capture, name, bool(locked and locked.inputs))
+    build = part.image_build
+    there = image_on(seen.capture, name, bool(build or (locked and locked.inputs)))
+    if there and build and there.inputs != f"sha256:{build.inputs}":
+        message = f"{name} is not what the site builds"
+        yield seen.remark("SG863", message, f"run build.sh, and restart {part.unit}", path)
+        return
     by_digest = pinned or (locked.digest if locked else "")
     expected = by_digest or (locked.layers if locked else "")
     if expected and not there:
