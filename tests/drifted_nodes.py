@@ -313,8 +313,8 @@ DRIFTS: dict[str, tuple[Callable[[Machine], Machine], list[str]]] = {
             )
         ),
         [
-            "SG862: spark1: enp1s0f1np1 has another address, 10.7.0.1/24; it is in "
-            "/etc/netplan/99-more.yaml: netplan adds up"
+            "SG862: spark1: enp1s0f1np1 has another address, 10.7.0.1/24; see /etc/netplan",
+            "SG894: spark1: /etc/netplan/99-more.yaml configures enp1s0f1np1 too; remove",
         ],
     ),
     "command": (

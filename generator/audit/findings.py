@@ -14,7 +14,7 @@ from generator.adoption.found import Word
 from generator.adoption.mounts import mounts
 from generator.adoption.running import size
 from generator.audit import own
-from generator.diagnostics import Finding, Related
+from generator.diagnostics import Finding
 from generator.records import replace
 from generator.reports.remarks import Place, Remark
 from generator.rules.registry import RULES
@@ -66,14 +66,10 @@ def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
         or _is_guessed(adopted, finding)
     ):
         return
-    yield Remark(
-        finding.rule,
-        finding.severity,
-        _message(finding, place),
-        _help(finding),
-        _place(place),
-        tuple(_related(adopted, finding.related)),
-    )
+    known = ((other.text, adopted.origin(other.path)) for other in finding.related)
+    related = tuple((text, Place(word.file, "", word.span)) for text, word in known if word)
+    message, where = _message(finding, place), Place(place.file, "", place.span)
+    yield Remark(finding.rule, finding.severity, message, _help(finding), where, related)
 
 
 def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
@@ -132,13 +128,3 @@ def _is_guessed(adopted: Adoption, finding: Finding) -> bool:
     origins = adopted.draft.origins
     of_version = finding.rule in RULES and RULES[finding.rule].of_version
     return of_version and (*group, "engine", "version") not in origins
-
-
-def _related(adopted: Adoption, related: tuple[Related, ...]) -> Iterator[tuple[str, Place]]:
-    for other in related:
-        if word := adopted.origin(other.path):
-            yield other.text, _place(word)
-
-
-def _place(word: Word) -> Place:
-    return Place(word.file, "", word.span)

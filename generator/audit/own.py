@@ -13,7 +13,6 @@ from generator.adoption.found import (
     FoundContainer,
     FoundInterface,
     FoundNode,
-    FoundVariable,
     Item,
     Word,
 )
@@ -46,7 +45,8 @@ def remarks(adopted: Adoption) -> Iterator[Remark]:
                 yield from check(container)
             yield from _two_owners(node, container)
             yield from _keys(adopted.found.texts, container)
-        yield from _written(adopted.found.texts, node.assigned)
+        for own in node.assigned:
+            yield from _key(adopted.found.texts, own.name, own.value.text, own.value, "file")
     yield from _units(adopted.found.items)
 
 
@@ -245,16 +245,6 @@ def _two_owners(node: FoundNode, container: FoundContainer) -> Iterator[Remark]:
         yield _remark("SG882", *_ENDLESS, restart)
 
 
-def _written(texts: Mapping[str, str], variables: Iterable[FoundVariable]) -> Iterator[Remark]:
-    """Keys that a file gives to variables itself."""
-    for variable in variables:
-        text = variable.value.text
-        is_named = is_secret_key(variable.name) and text != REMOVED and _is_written(text)
-        if (is_named or is_secret_text(text)) and not _is_expanded(texts, variable.value):
-            message = f"the value of {variable.name} is written in the file"
-            yield _remark("SG845", message, _ADVICE, variable.value)
-
-
 def _keys(texts: Mapping[str, str], container: FoundContainer) -> Iterator[Remark]:
     """Keys in places where anybody who may list processes can read them."""
     before = ""
@@ -262,16 +252,22 @@ def _keys(texts: Mapping[str, str], container: FoundContainer) -> Iterator[Remar
         flag, equals, value = word.text.partition("=")
         name, text = (flag, value) if equals else (before, word.text)
         before = word.text if word.text.startswith("--") and not equals else ""
-        if _is_expanded(texts, word):
-            continue
-        if name.startswith("--") and is_secret_key(name.lstrip("-")) and _is_written(text):
-            yield _remark("SG845", f"the value of {name} is written in the command", _ADVICE, word)
-        elif is_secret_text(text):
-            yield _remark("SG845", "a key is written in the command", _ADVICE, word)
+        yield from _key(texts, name if name[:2] == "--" else "", text, word, "command")
     # A separate file of variables is where a key belongs.
     image = container.image
-    own = (v for v in container.env if image is None or v.value.file == image.file)
-    yield from _written(texts, own)
+    for own in (v for v in container.env if image is None or v.value.file == image.file):
+        if own.value.text != REMOVED:
+            yield from _key(texts, own.name, own.value.text, own.value, "file")
+
+
+def _key(
+    texts: Mapping[str, str], name: str, text: str, word: Word, where: str
+) -> Iterator[Remark]:
+    """The value of a flag or variable, if it is a key that the file has itself."""
+    is_named = is_secret_key(name.lstrip("-")) and _is_written(text)
+    if (is_named or is_secret_text(text)) and not _is_expanded(texts, word):
+        what = f"the value of {name}" if is_named or where == "file" else "a key"
+        yield _remark("SG845", f"{what} is written in the {where}", _ADVICE, word)
 
 
 _ADVICE = "make it a new one, and keep it in a file that root alone reads, as by 'env_file'"

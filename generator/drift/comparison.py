@@ -92,9 +92,8 @@ def _strangers(site: Site, captures: Iterable[Capture]) -> Iterator[Remark]:
 
 
 def _node(site: Site, seen: Seen, lock: Lock | None) -> Iterator[Remark]:
-    links = list(interfaces.interfaces(seen))
-    yield from links
-    yield from installed.owners(seen, "".join(link.help for link in links))
+    yield from interfaces.interfaces(seen)
+    yield from installed.owners(seen)
     yield from engines.settings(seen)
     yield from installed.files(seen)
     yield from installed.effects(site, seen)

@@ -78,7 +78,8 @@ def effects(site: Site, seen: Seen) -> Iterator[Remark]:
 def _sysctl(seen: Seen) -> Iterator[Remark]:
     path = "commands/sysctl-own.txt"
     there = dict(line.split(" ", 1) for line in seen.text(path).splitlines() if " " in line)
-    wanted = settings(seen)
+    text = seen.files[SYSCTL].text if SYSCTL in seen.files else ""
+    wanted: dict[str, str] = dict(re.findall(r"(?m)^([a-z]\S*) = (.+)$", text))
     if any(name.replace(".", "/") not in there for name in wanted):
         yield seen.lacks("the kernel's settings")
     for name, value in wanted.items():
@@ -86,12 +87,6 @@ def _sysctl(seen: Seen) -> Iterator[Remark]:
         if has != value.split():
             message = f"{name} is {' '.join(has)}, and {value} in the bundle"
             yield seen.remark("SG893", message, f"sysctl --load /{SYSCTL}", path)
-
-
-def settings(seen: Seen) -> dict[str, str]:
-    """The kernel's settings that the bundle makes."""
-    text = seen.files[SYSCTL].text if SYSCTL in seen.files else ""
-    return dict(re.findall(r"(?m)^([a-z]\S*) = (.+)$", text))
 
 
 def _hosts(seen: Seen) -> Iterator[Remark]:
@@ -180,8 +175,8 @@ def _gpu(site: Site, seen: Seen) -> Iterator[Remark]:
             yield seen.remark("SG894", message, "end it, or name what it takes in the site", path)
 
 
-def owners(seen: Seen, told: str) -> Iterator[Remark]:
-    """Files of others that configure an interface of the fabric, unless they are `told`."""
+def owners(seen: Seen) -> Iterator[Remark]:
+    """Files of others that configure an interface of the fabric."""
     for path in sorted(seen.capture.texts):
         if not re.match(r"files/(etc|run)/(netplan|systemd/network|NetworkManager)/", path):
             continue
@@ -189,6 +184,6 @@ def owners(seen: Seen, told: str) -> Iterator[Remark]:
         # The name of a drop-in's folder is that of the file that it changes.
         text = f"{name} {seen.text(path)}"
         both = [i.name for i in seen.node.interfaces if re.search(rf"\b{i.name}\b", text)]
-        if both and name != "/etc/netplan/40-cx7.yaml" and name not in told:
+        if both and name != "/etc/netplan/40-cx7.yaml":
             message = f"{name} configures {listed(both, 'and')} too"
             yield seen.remark("SG894", message, f"remove {listed(both, 'and')} from it", path)

@@ -65,11 +65,4 @@ def _addresses(
     for other in there:
         if other != own:
             message = f"{wanted.name} has another address, {other}"
-            yield seen.remark("SG862", message, _owner(seen, other), path)
-
-
-def _owner(seen: Seen, address: str) -> str:
-    """What to do about an address, depending on the file that sets it."""
-    files = [p for p, text in seen.capture.texts.items() if p.startswith("files/etc/netplan/")]
-    named = [p.removeprefix("files") for p in sorted(files) if address in seen.capture.texts[p]]
-    return f"it is in {named[0]}: netplan adds up the addresses of all files" if named else _NETPLAN
+            yield seen.remark("SG862", message, _NETPLAN, path)

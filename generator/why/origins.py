@@ -15,6 +15,7 @@ from generator.fabric.addressing import Cable, FabricInterface, Peer
 from generator.origin import Origin, declared, origin_of
 from generator.settings.flags import EngineSettings
 from generator.site import Container, Member, Model, Site
+from generator.sitefile.source import value_at
 from generator.why.tracing import Field
 
 _VARIABLE = re.compile(r"(?:export )?([A-Za-z_][A-Za-z0-9_]*)=")
@@ -87,13 +88,7 @@ class Origins:
 
     def is_written(self, path: KeyPath) -> bool:
         """Whether the site file has a value there."""
-        value: Any = self._data
-        for part in path:
-            try:
-                value = value[part]
-            except (KeyError, IndexError, TypeError):
-                return False
-        return True
+        return value_at(self._data, path) is not None
 
     def _origin(self, field: Field, line: str) -> tuple[str, Origin]:
         """A variable or flag has an origin of its own, found by its name."""
