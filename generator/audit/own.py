@@ -221,7 +221,7 @@ def _without_rdma(container: FoundContainer) -> Iterator[Remark]:
 
 # What gives devices to a container, and what may: options in a variable, and other files.
 _MAY_GIVE = re.compile(
-    r"(?m)/dev/infiniband|privileged (true)?$|cgroup-rule|MOFED|rdma/|^\$|^extends"
+    r"(?mi)/dev/infiniband|privileged (true)?$|cgroup-rule|MOFED|rdma/|^\$|^extends"
 )
 
 

@@ -87,19 +87,16 @@ def _sources(
 def _made_by_code(site: Site, path: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
     """The origin of files that no template renders."""
     name = PurePosixPath(path).name
-    if plan.CARRIED in path or plan.is_context(path):
-        how = "carried byte by byte from beside the site file"
-        return ("generator/derive/files.py",), (Value(name, how, ()),)
     made = {entry.path: entry.made for entry in plan.operator_entries(site)}.get(path)
-    if made:
+    if plan.CARRIED in path or plan.is_context(path):
+        place, how = "generator/derive/files.py", "carried byte by byte from beside the site file"
+    elif made:
+        place = f"{made.__module__.replace('.', '/')}.py"
         how = (made.__doc__ or "").partition(";")[0]
-        return (f"{made.__module__.replace('.', '/')}.py",), (Value(name, how, ()),)
-    if plan.is_recorded(path):
-        return ("generator/pipeline.py",), (
-            Value(name, "the text that the site was read from", ()),
-        )
-    what = {
-        plan.CHECKSUMS: "the checksums of the node's files",
-        plan.MANIFEST: "what the bundle holds",
-    }
-    return ("generator/bundle/manifest.py",), (Value(name, what[name], ()),)
+    elif plan.is_recorded(path):
+        place, how = "generator/pipeline.py", "the text that the site was read from"
+    else:
+        is_manifest = name == plan.MANIFEST
+        place = "generator/bundle/manifest.py"
+        how = "what the bundle holds" if is_manifest else "the checksums of the node's files"
+    return (place,), (Value(name, how, ()),)
