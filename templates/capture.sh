@@ -969,7 +969,7 @@ system() {
   readable "$root/etc/os-release" && grep -E '^(ID|VERSION_ID)=' "$root/etc/os-release" | take commands/os-release.txt
   ask gpu.txt nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
   readable "$root/proc/meminfo" && grep -E '^(MemTotal|MemAvailable|SwapTotal):' "$root/proc/meminfo" | take commands/meminfo.txt
-  readable "$root/proc/cmdline" && tr ' ' '\n' <"$root/proc/cmdline" | grep -E '^(kho|iommu|iommu.passthrough|init_on_alloc|hugepages)(=[a-z0-9.]*)?$' | take commands/kernel-options.txt
+  readable "$root/proc/cmdline" && { tr ' ' '\n' <"$root/proc/cmdline" | grep -E '^(kho|iommu|iommu.passthrough|init_on_alloc|hugepages)(=[a-z0-9.]*)?$' || echo none; } | take commands/kernel-options.txt
   for name in net/core/rmem_max net/core/wmem_max vm/swappiness vm/overcommit_memory vm/min_free_kbytes net/ipv4/conf/all/rp_filter; do
     [ -r "$root/proc/sys/$name" ] && printf '%s %s\n' "$name" "$(cat "$root/proc/sys/$name")"
   done | take commands/sysctl.txt

@@ -57,6 +57,7 @@ def running(site: Site, node: Node, tree: Mapping[str, str]) -> Machine:
     files = {
         **installed.files,
         "etc/dgx-release": 'DGX_OTA_VERSION="7.5.0"\n',
+        "proc/cmdline": "BOOT_IMAGE=/boot/vmlinuz quiet\n",
     }
     first = node.interfaces[0].name if node.interfaces else "enp1s0f1np1"
     printed = {
@@ -339,6 +340,10 @@ DRIFTS: dict[str, tuple[Callable[[Machine], Machine], list[str]]] = {
     "firmware": (
         with_printed("ethtool -i enp1s0f1np1", "28.45.4028", "28.47.1088"),
         ["SG867: the firmware of the ConnectX-7 differs: 28.47.1088 on spark1; 28.45.4028 on"],
+    ),
+    "option of the kernel": (
+        with_file("proc/cmdline", "quiet", "iommu.passthrough=1"),
+        ["SG867: what the kernel is started with differs: iommu.passthrough=1 on spark1;"],
     ),
     "release": (
         with_file("etc/dgx-release", "7.5.0", "7.6.0"),

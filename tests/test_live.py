@@ -266,7 +266,13 @@ def test_damaged_capture_is_never_called_fine(damage: str, tmp_path: Path) -> No
 # Compared with other nodes alone, by their checksums, or only looked for.
 NOT_READ = (
     *("capture.txt", "commands/dgx-release", "commands/docker-info", "commands/ethtool-"),
-    *("commands/gpu.txt", "commands/groups", "commands/uname", "images/"),
+    *(
+        "commands/gpu.txt",
+        "commands/groups",
+        "commands/kernel-options",
+        "commands/uname",
+        "images/",
+    ),
     *("files/etc/netplan/", "files/etc/sparkgen/", "files/etc/systemd/"),
 )
 

@@ -220,9 +220,7 @@ def _without_rdma(container: FoundContainer) -> Iterator[Remark]:
 
 
 # What gives devices to a container, and what may: options in a variable, and other files.
-_MAY_GIVE = re.compile(
-    r"(?mi)/dev/infiniband|privileged (true)?$|cgroup-rule|MOFED|rdma/|^\$|^extends"
-)
+_MAY_GIVE = re.compile(r"(?mi)/dev/infiniband|privileged (true)?$|MOFED|rdma/|^\$|^extends")
 
 
 def _two_owners(node: FoundNode, container: FoundContainer) -> Iterator[Remark]:

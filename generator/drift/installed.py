@@ -147,9 +147,8 @@ def _routes(seen: Seen) -> Iterator[Remark]:
 
 def _is_within(to: str, seen: Seen) -> bool:
     """Whether a route is to the fabric's addresses; one to more than these comes after theirs."""
-    fabric = [one.address.network for one in seen.node.interfaces]
     with suppress(ValueError):
-        return any(IPv4Network(to).subnet_of(network) for network in fabric)
+        return any(IPv4Network(to).subnet_of(one.address.network) for one in seen.node.interfaces)
     return False
 
 

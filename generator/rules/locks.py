@@ -9,8 +9,6 @@ from generator.services import images
 from generator.site.complete import CompleteDeclaration
 from generator.sitefile.lock import Lock
 
-_IMAGE = ("engine", "image")
-
 
 def unreadable(why: str, name: str) -> Finding:
     """The finding for a lock that can't be read."""
@@ -34,13 +32,15 @@ def older(declared: CompleteDeclaration, lock: Lock) -> Iterator[Finding]:
         build = image_build(part.engine, part.sources)
         known = lock.image(build.name) if build else None
         if build and (known is None or known.inputs != f"sha256:{build.inputs}"):
-            yield _older(f"the image {build.name} as it is built now", (*part.place, *_IMAGE))
+            yield _older(
+                f"the image {build.name} as it is built now", (*part.place, "engine", "image")
+            )
     for source, revision, path in declared.downloads:
         if not lock.commit(source, revision):
             yield _older(f"{source}, revision {revision}", path)
 
 
 def _older(what: str, path: KeyPath) -> Finding:
-    severity = documented()["SG851"].severity
     advice = "capture the nodes once they have it, and run sparkgen lock"
-    return Finding("SG851", severity, f"the lock does not cover {what}", path, help=advice)
+    message, severity = f"the lock does not cover {what}", documented()["SG851"].severity
+    return Finding("SG851", severity, message, path, help=advice)
