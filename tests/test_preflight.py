@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import json
 import os
+import socket
 import subprocess
 import sys
 import traceback
@@ -47,6 +48,9 @@ VLLM = {
                 if "--crash" in self.words:
                     import os
                     os._exit(139)
+                for word in self.words:
+                    if word.startswith("--does="):
+                        exec(word.removeprefix("--does=").replace("~", " "))
                 return self
         """,
     "v1/executor/abstract.py": """\
@@ -74,6 +78,7 @@ VLLM = {
                 reader.add_argument(flag, action="store_true")
             reader.add_argument("--broken", action="store_true", help="--broken is deprecated")
             reader.add_argument("--json", type=read)
+            reader.add_argument("--does")
             reader.add_argument("model")
             asked = reader.parse_args(sys.argv[2:])
             if asked.broken:
@@ -134,6 +139,8 @@ SERVER = """\
 for word; do
   case $word in
     --help) echo "usage"; exit 0 ;;
+    --no-library) echo "error while loading shared libraries: libcuda.so.1" >&2; exit 127 ;;
+    --silent) exit 1 ;;
     --no-such) echo "some line" >&2; echo 'error: invalid argument: "--no-such"' >&2; exit 1 ;;
   esac
 done
@@ -340,7 +347,62 @@ def test_ranks_are_on_nodes_of_their_own(ask_vllm: Any, monkeypatch: pytest.Monk
 
 
 def test_vllm_that_crashes_has_said_nothing(image: Path) -> None:
-    assert ask(image, "vllm", "vllm serve m --crash")[0] == 139
+    status, answers = ask(image, "vllm", "vllm serve m --crash")
+    assert (status, answers[-1]["why"]) == (3, "it ended with status 139")
+
+
+@pytest.mark.parametrize(
+    ("does", "why"),
+    [
+        ("import~os;os._exit(0)", "it ended with status 0"),
+        ("import~os;os._exit(1)", "it ended with status 1"),
+        ("raise~SystemExit(0)", "the engine ended by itself"),
+        ("import~time;time.sleep(600)", "it had not answered after 3 seconds"),
+        ("import~signal;signal.pause()", "it had not answered after 3 seconds"),
+        ("raise~MemoryError('')", "no GPU with free memory"),
+        ("raise~RuntimeError('Failed~to~infer~device~type')", "no GPU with free memory"),
+        ("raise~RuntimeError('CUDA~out~of~memory.~Tried')", "no GPU with free memory"),
+        ("raise~OSError('Can\\'t~load~image~processor~for~m')", "a file of the model is not here"),
+        ("raise~OSError('Can\\'t~load~tokenizer~for~m')", "a file of the model is not here"),
+        (
+            "raise~OSError('m~does~not~appear~to~have~a~file~named~x.py')",
+            "a file of the model is not here",
+        ),
+    ],
+)
+def test_engine_that_ends_or_lacks_something_has_not_refused(
+    does: str, why: str, image: Path
+) -> None:
+    env = {"SPARKGEN_ASK_SECONDS": "3"}
+    status, answers = ask(image, "vllm", f"vllm serve m --does={does}", env)
+    assert (status, answers[-1]["status"]) == (3, "could not ask")
+    assert answers[-1]["why"].startswith(why)
+
+
+def test_engine_that_prints_and_forks_answers_once(image: Path) -> None:
+    """Its processes are ended with it, and nothing of theirs is among the answers."""
+    does = (
+        "import~os;print('{}');os.write(1,b'{}');os.fork();os.fork()or~os.execlp('sleep','s','99')"
+    )
+    status, answers = ask(image, "vllm", f"vllm serve m --does={does}")
+    assert status == 3
+    stages = [answer["stage"] for answer in answers]
+    assert stages == ["variables", "arguments", "configuration", "layers"]
+
+
+def test_sockets_take_nothing_of_a_running_engine(
+    ask_vllm: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Neither its port nor, under `uds`, its file; the address need not be here."""
+    monkeypatch.setattr(socket.socket, "bind", socket.socket.bind, raising=False)
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    ask_vllm.prepare()
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(tmp_path / "vllm.sock"))
+    assert list(tmp_path.iterdir()) == []
+    with socket.socket(socket.AF_INET) as made:
+        made.bind(("192.0.2.1", 1))
+        assert made.getsockname()[1] > 0
 
 
 @pytest.mark.parametrize(
@@ -405,6 +467,8 @@ def test_tensorrt_llm(command: str, status: int, last: tuple[str, ...], image: P
         ),
         ("ggml-rpc-server --port 1", 3, {"why": "there is no ggml-rpc-server here"}),
         ("sleep 1", 3, {"why": "its command has no llama-server"}),
+        ("llama-server --no-library", 3, {"why": "it ended with status 127"}),
+        ("llama-server --silent", 3, {"why": "it ended with status 1"}),
     ],
 )
 def test_llama_cpp(command: str, status: int, said: Mapping[str, str], image: Path) -> None:
@@ -450,7 +514,7 @@ def test_engine_describes_itself(image: Path, tmp_path: Path, sparkgen: Command)
     (tmp_path / "sites").mkdir()
     outcome = sparkgen("catalog", "add", "nightly.json", cwd=tmp_path)
     written = "sites/catalogs/example.org-vllm-nightly.tsv"
-    line = f"vllm 9.9.9, 8 flags, 1 variables, {NIGHTLY}@sha256:12\n"
+    line = f"vllm 9.9.9, 9 flags, 1 variables, {NIGHTLY}@sha256:12\n"
     assert (outcome.code, outcome.out) == (0, f"{written} is written: {line}")
     assert sparkgen("catalog", "list", cwd=tmp_path).out == f"{written}: {line}"
     lines = (tmp_path / written).read_text().splitlines()

@@ -64,8 +64,8 @@ def ask(words, answers):
         answers.accepted("arguments")
         found = described(of_configuration, settings, model)
         answers.accepted("configuration", **found, versions=versions())
-    except SystemExit:
-        answers.ended(start.stage, heard.getvalue())
+    except SystemExit as end:
+        answers.ended(start.stage, end, heard.getvalue())
     except Exception as error:  # noqa: BLE001, RUF100
         sys.stderr.write(heard.getvalue())
         # A package that only SGLang imports may be missing from a build.

@@ -65,8 +65,8 @@ def ask(words, answers):
             made = start.run()
         answers.accepted("arguments")
         answers.accepted("configuration", **described(of_configuration, made), versions=versions())
-    except SystemExit:
-        answers.ended(start.stage, heard.getvalue())
+    except SystemExit as end:
+        answers.ended(start.stage, end, heard.getvalue())
     except Exception as error:  # noqa: BLE001, RUF100
         sys.stderr.write(heard.getvalue())
         unread = isinstance(error, (ImportError, AttributeError, OSError))
