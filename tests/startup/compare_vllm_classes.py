@@ -186,8 +186,9 @@ def command(declared: Any, folder: Path) -> list[str]:
     words += [f"--max-num-seqs={model.max_sequences}"] if model.max_sequences else []
     words += [f"--kv-cache-dtype={model.kv_cache_dtype}"] if model.kv_cache_dtype else []
     if model.speculative:
+        drafts, source = vllm._speculative(model.speculative), model.speculative.source
         draft_path = str(folder / f"{model.name}-{model.speculative.method}")
-        drafts = vllm._speculative(model.speculative).replace('"a/b"', json.dumps(draft_path))
+        drafts = drafts.replace(json.dumps(source), json.dumps(draft_path)) if source else drafts
         words += [f"--speculative-config={drafts}"]
     groups = arguments(declared.engine.settings)
     return [*words, *(word for group in groups for word in group)]
@@ -240,15 +241,16 @@ def theirs(argv: list[str], starts: Iterable[Any]) -> list[str]:
     return [json.loads(line.removeprefix("VERDICT ")) for line in marked]
 
 
-def write_configs(folder: Path) -> None:
+def write_configs(folder: Path, configs: dict[str, dict[str, Any]] = CONFIGS) -> None:
     """Each model's config.json, and those of its drafts."""
-    for name, config in CONFIGS.items():
+    for name, config in configs.items():
         _write(folder / name, config)
+        target = config.get("text_config", config)
         for method, kind in DRAFTS.items():
             draft = CONFIGS["llama-3.1-70b-instruct-fp8"] | {
                 "architectures": [kind],
                 "num_hidden_layers": 1,
-                **{key: config[key] for key in ("hidden_size", "vocab_size")},
+                **{key: target[key] for key in ("hidden_size", "vocab_size") if key in target},
             }
             draft |= {"draft_vocab_size": 32000} if method == "eagle3" else {}
             del draft["quantization_config"]
@@ -256,7 +258,7 @@ def write_configs(folder: Path) -> None:
 
 
 def _write(folder: Path, config: dict[str, Any]) -> None:
-    folder.mkdir()
+    folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config))
     words = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
     tokenizer = {"version": "1.0", "added_tokens": [], "model": words}

@@ -31,7 +31,8 @@ PACKAGES = (
 _NETWORK = ("huggingface_hub", "requests", "urllib3", "httpx", "httpcore")
 _ABSENT = re.compile(
     r"Invalid repository ID or local directory|couldn't connect to|Repo id must be in the form"
-    r"|does not appear to have a file named|Can't load (?:the configuration|feature extractor|[a-z ]{0,40}(?:tokenizer|processor))"
+    r"|does not appear to have a file named"
+    r"|Can't load (?:the configuration|feature extractor|[a-z ]{0,40}(?:tokenizer|processor))"
 )
 # What engines and PyTorch say where no GPU is visible, or another program has its memory.
 _NO_GPU = re.compile(
