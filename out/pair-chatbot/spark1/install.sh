@@ -184,31 +184,42 @@ told_undone() {
 }
 
 # Makes paths the same as at their origins.
+# Docker creates a folder in place of a missing file that it should mount. Enabling a unit later leaves a link.
 put() {
-  local path kept gone=() # all that goes, for one rm
+  local path folder file kept gone=() parts=() files=() && local -A copies=() # by folder
   for path in "$@"; do if live && ! there "${origin[$path]}/$path"; then retire "$path"; fi; done
   kept=$'\n'$(cat "${origin[$installed]:-$root}/$installed" 2>/dev/null || true)$'\n'
-  for path in "$@"; do put_path "${origin[$path]}/$path" "$path" || problem "/$path could not be replaced"; done
+  for path in "$@"; do
+    folder=$root/${path%/*}
+    if [[ -e $folder/.sparkgen-part ]]; then parts+=("$folder/.sparkgen-part"); fi # of a run that was killed
+    if is_folder "$root/$path" && ! rmdir "$root/$path"; then
+      problem "/$path could not be replaced"
+    elif there "${origin[$path]}/$path"; then
+      copies[$folder]+=${origin[$path]}/$path$'\n'
+    elif [[ $path != "$secrets" || ! -s $root/$path ]]; then
+      gone+=("$root/$path")
+      [[ $kept == *$'\n'"$path"$'\n'* ]] || gone+=("$folder/multi-user.target.wants/${path##*/}")
+    fi
+  done
+  if ((${#parts[@]})); then rm -rf "${parts[@]}"; fi
+  parts=("${!copies[@]}") parts=("${parts[@]/%//.sparkgen-part}")
+  mkdir -p "${parts[@]}" 2>/dev/null || true
+  for folder in "${!copies[@]}"; do
+    mapfile -t files <<<"${copies[$folder]%$'\n'}"
+    # Where it fails for several, each is tried alone.
+    if replace_files "$folder" "${files[@]}" 2>/dev/null; then continue; fi
+    for file in "${files[@]}"; do replace_files "$folder" "$file" || problem "${folder#"$root"}/${file##*/} could not be replaced"; done
+  done
+  rm -rf "${parts[@]}"
   if ((${#gone[@]})) && ! rm -f "${gone[@]}"; then problem "not everything could be removed"; fi
   ((problems == 0))
 }
 
-# A file is written beside the old one and renamed: whenever this is interrupted, it is the one or the other.
-# Docker creates a folder in place of a missing file that it should mount. Enabling a unit later leaves a link.
-put_path() { # ORIGIN PATH
-  local is=$root/$2 part
-  part=${is%/*}/.sparkgen-part-of-${is##*/}
-  if is_folder "$is"; then rmdir "$is" || return; fi
-  if there "$1"; then
-    if ! { { [[ -d ${is%/*} ]] || mkdir -p "${is%/*}"; } && cp --archive --no-target-directory "$1" "$part" &&
-      mv --no-target-directory "$part" "$is"; }; then
-      rm -f "$part"
-      return 1
-    fi
-  elif [[ $2 != "$secrets" || ! -s $is ]]; then
-    gone+=("$is" "$part")
-    [[ $kept == *$'\n'"$2"$'\n'* ]] || gone+=("${is%/*}/multi-user.target.wants/${is##*/}")
-  fi
+# Files are written beside the old ones and renamed: whenever this is interrupted, each is the one or the other.
+replace_files() { # FOLDER FILE...
+  local part=$1/.sparkgen-part moved=("${@:2}")
+  moved=("${moved[@]/#*\//"$part/"}")
+  { [[ -d $part ]] || mkdir -p "$part"; } && cp --archive "${@:2}" "$part" && mv --target-directory="$1" "${moved[@]}"
 }
 
 # Files of ours that somebody has edited since are kept beside the change that ends.
@@ -406,8 +417,11 @@ if ((${#unread[@]})); then echo "not readable, and so not compared: ${unread[*]}
 if live && [[ $action == apply ]]; then check_machine "${changed[@]}"; fi
 ((refused == 0)) || exit 2
 if ((${#changed[@]} == 0 && ${#unread[@]} == 0)); then
-  stage_records
-  if [[ $action == apply ]]; then for path in "${recorded[@]}"; do cmp -s "$stage/$path" "$root/$path" || put_path "$stage/$path" "$path"; done; fi
+  if [[ $action == apply ]]; then
+    stage_records
+    for path in "${recorded[@]}"; do cmp -s "$stage/$path" "$root/$path" || { changed+=("$path") && origin[$path]=$stage; }; done
+    put "${changed[@]}" || exit 2
+  fi
   echo "there is nothing to change" && exit 0
 elif [[ $action == check ]]; then
   summary && cat "$work/differences" && different=1 && exit 1

@@ -29,8 +29,13 @@ def prepare():
     os.environ.update(HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1", CUDA_MODULE_LOADING="LAZY")
     bind = socket.socket.bind
 
+    # Any free port; for a path, a name that leaves no file, over which the engine would stumble.
+    free = {socket.AF_INET: ("127.0.0.1", 0), socket.AF_INET6: ("::1", 0), socket.AF_UNIX: ""}
+
     def elsewhere(self, address):
-        return bind(self, ("127.0.0.1", 0) if self.family == socket.AF_INET else address)
+        # A container without a network may have no address of version 6.
+        with suppress(OSError):
+            bind(self, free.get(self.family, address))
 
     socket.socket.bind = elsewhere
 
@@ -383,8 +388,8 @@ def ask(words, memory, answers):
         with suppress(AttributeError, TypeError):
             check_graphs(config, planned)
         answers.accepted(stage, **states)
-    except SystemExit:
-        answers.ended(stage or start.stage, heard.getvalue())
+    except SystemExit as end:
+        answers.ended(stage or start.stage, end, heard.getvalue(), by_engine=not stage)
     except Exception as error:  # noqa: BLE001, RUF100
         sys.stderr.write(heard.getvalue())
         answers.failed(stage or start.stage, error, "vllm", by_engine=start.is_alone(stage, error))
