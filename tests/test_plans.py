@@ -44,6 +44,7 @@ from generator.records import replace
 from generator.resources import ROOT
 from generator.review.impact import Review, review
 from generator.review.nodes import node_reviews
+from generator.sitefile.disk import beside
 
 TABLE = Path(__file__).with_name("changes.md")
 SOME = 12
@@ -704,3 +705,10 @@ def test_each_step_runs_what_its_node_has() -> None:
                 newly["copied"].add(node)
             elif title.startswith("install.sh"):
                 newly["installed"].add(node)
+
+
+def test_an_idle_node_stays_off_until_its_old_cables_are_out() -> None:
+    """A ring with nodes that run nothing is plugged into a switch: theirs wait for the others."""
+    sites = (ROOT / "tests/golden/jobs-groups/site.yaml", ROOT / "sites/more/rack-switch.yaml")
+    before, after = (built(path.read_text(), beside(path)) for path in sites)
+    in_order(before, after, "unplug cable 2 from spark3:p1", "start the node again")

@@ -13,6 +13,8 @@ from generator.operation.conditions import NO_FOLDER, Requirement
 from generator.records import record, replace
 
 Result = Callable[[state.Cluster], state.Cluster]
+# Cables, each with one of the ports that it leaves or goes into.
+Plugs = Sequence[tuple[state.LiveCable, str]]
 
 # The limits of what install.sh runs, of starting or stopping a service, of a reload or of
 # wait-fabric.sh as it is called here, and of how long proxy.sh waits for the requests that an
@@ -21,8 +23,8 @@ INSTALL_SECONDS = SERVICE_SECONDS = 60
 FABRIC_SECONDS = RELOAD_SECONDS = 10
 DRAIN_SECONDS = 600
 # The phases that a plan knows.
-ADDRESS, DRAIN, STOP, START = (2,), (8, 0), (8, 1), (21,)
-WAIT, SWITCH, LATER, LAST = (22,), (24,), (25,), (30,)
+ADDRESS, DRAIN, STOP, SERVICE, START = (2,), (8, 0), (8, 1), 18, (21,)
+WAIT, UNDRAIN, SWITCH, LATER, LAST = (22,), (23,), (24,), (25,), (30,)
 CONFIRMED = ", then install.sh --confirm in a new session within 120 s"
 
 
@@ -186,7 +188,7 @@ def undrain(
     if engine.is_active:
         needs.append(must.is_found(node, group, doors.known))
     return Action(
-        (23,),
+        UNDRAIN,
         f"/opt/sparkgen/proxy.sh undrain {group}",
         node,
         tuple(needs),
@@ -243,7 +245,7 @@ def uninstall(node: str) -> Action:
     return Action((*LATER, 2), "install.sh --uninstall", node, needs, then, INSTALL_SECONDS, then)
 
 
-def shut_down(node: str, cables: Sequence[tuple[state.LiveCable, str]]) -> Action:
+def shut_down(node: str, cables: Plugs) -> Action:
     """Shut a node down, so that its network card finds other cables at the boot."""
     plugged = [must.is_in(cable, end) for cable, end in cables]
 
@@ -304,7 +306,7 @@ def plug(
     return Action((0 if is_early else 13,), title, "", needs, then)
 
 
-def start_node(node: str, cables: Sequence[tuple[state.LiveCable, str]]) -> Action:
+def start_node(node: str, gone: Plugs, cables: Plugs) -> Action:
     """Start a node again, with its cables in, which starts what is enabled in its bundle."""
 
     def then(now: state.Cluster) -> state.Cluster:
@@ -313,7 +315,7 @@ def start_node(node: str, cables: Sequence[tuple[state.LiveCable, str]]) -> Acti
         return _with(now, node, is_on=True, running={**now.nodes[node].running, **started})
 
     plugged = (must.is_in(cable, end) for cable, end in cables)
-    needs = (must.is_off(node), *plugged)
+    needs = (must.is_off(node), *(must.is_out(cable, end) for cable, end in gone), *plugged)
     title = "start the node again"
     return Action((14,), title, node, needs, then, is_needless=lambda now: node not in now.nodes)
 
@@ -321,7 +323,7 @@ def start_node(node: str, cables: Sequence[tuple[state.LiveCable, str]]) -> Acti
 def install(
     node: str,
     folder: state.NodeFolder,
-    plugs: Sequence[tuple[state.LiveCable, str]],
+    plugs: Plugs,
     *,
     renames: bool,
     confirms: bool,
@@ -371,14 +373,14 @@ def run(
     if " reload " not in title:
         until = _stops([node], [program.unit])
         then = _then(until, starts)
-        return Action((18, order), title, node, needs, then, SERVICE_SECONDS, until)
+        return Action((SERVICE, order), title, node, needs, then, SERVICE_SECONDS, until)
 
     def reloaded(now: state.Cluster) -> state.Cluster:
         left = frozenset(p for p in now.drained if p[0] != node or p[1] in own)
         return starts(replace(now, drained=left))
 
     known = (*needs, must.runs(node, program.unit))
-    return Action((18, order), title, node, known, reloaded, RELOAD_SECONDS)
+    return Action((SERVICE, order), title, node, known, reloaded, RELOAD_SECONDS)
 
 
 def undo(node: str, program: state.Program, folder: state.NodeFolder) -> Action:
@@ -394,7 +396,7 @@ def check_fabric(
     group: str,
     nodes: Sequence[str],
     peers: Mapping[str, state.NodeFolder],
-    cables: Sequence[tuple[state.LiveCable, str]],
+    cables: Plugs,
     setups: Sequence[str],
 ) -> Action:
     """Try each half of each cable from these nodes to their peers, once all else is done."""
@@ -434,8 +436,8 @@ def start(
     node: str,
     engine: state.LiveEngine,
     programs: Mapping[str, state.Program],
-    gone: Sequence[tuple[state.LiveCable, str]],
-    plugs: Sequence[tuple[state.LiveCable, str]],
+    gone: Plugs,
+    plugs: Plugs,
 ) -> Action:
     """Start one rank of an engine, workers before the head, once all its cables are in place.
 

@@ -148,6 +148,11 @@ class Change:
         own = ((cable, ends) for cable, ends in self.plugs if name in cable.nodes)
         return [(cable, end) for cable, ends in own for end in ends]
 
+    def unplugged_at(self, name: str) -> list[tuple[state.LiveCable, str]]:
+        """The cables of a node that move, or make room for others, with each port they leave."""
+        own = ((c, ends) for c, ends in self.unplugs if name in c.nodes and not self.is_late(c))
+        return [(cable, end) for cable, ends in own for end in ends]
+
     def stops(self, engine: state.LiveEngine) -> bool:
         """Whether an engine that runs has to stop, other than to let another one take its turn."""
         new = self.after.by_group.get(engine.group)
@@ -244,7 +249,7 @@ def _cables(change: Change) -> Iterator[Action]:
         yield do.plug(cable, ends, origin.get(cable), is_early=change.is_early(cable))
     for name in change.power_cycled:
         yield do.shut_down(name, change.plugged_at(name))
-        yield do.start_node(name, change.plugged_at(name))
+        yield do.start_node(name, change.unplugged_at(name), change.plugged_at(name))
 
 
 def _by_hand(change: Change) -> Iterator[Action]:
@@ -373,9 +378,8 @@ def _engines(change: Change) -> Iterator[Action]:
     for engine in change.starting:
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
         for name in engine.nodes[:1] if engine.job else (*engine.nodes[1:], engine.nodes[0]):
-            own = [(c, ends) for c, ends in change.unplugs if name in c.nodes]
-            gone = [(c, end) for c, ends in own for end in ends if not change.is_late(c)]
-            yield do.start(name, engine, programs, gone, change.plugged_at(name))
+            gone, plugs = change.unplugged_at(name), change.plugged_at(name)
+            yield do.start(name, engine, programs, gone, plugs)
         yield do.wait_for(engine, programs)
     for engine in change.switched.values():
         programs = {name: change.after.folders[name].programs[engine.unit] for name in engine.nodes}
