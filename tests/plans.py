@@ -185,7 +185,8 @@ def down(found: Plan) -> dict[str, Down]:
     """
     times: dict[str, Down] = {}
     for each in found.outcome.outages:
-        steps = found.outcome.steps[each.first - 1 : each.last]
+        all_steps = found.outcome.steps[each.first - 1 : each.last]
+        steps = [step for step in all_steps if {each.name, each.was}.isdisjoint(step.loading)]
         engines = [e for e in found.change.stopping if each.name in _names(found, e)]
         own = {_stop_of(engine) for engine in engines}
         new = [e for e in found.change.active if each.name in e.names]

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Set
 
-from generator.operation.conditions import answering
+from generator.operation.conditions import answering, are_running
 from generator.operation.needed import Change
 from generator.operation.state import Cluster, Desired, Door, LiveEngine
+from generator.records import replace
 
 
 class View:
@@ -25,6 +26,10 @@ class View:
                     for place in (door.node, *engine.nodes, f"{door.node} {engine.group}"):
                         self._at.setdefault(place, set()).update(own, was)
         self._after = change.after
+        self._starts: dict[str, list[LiveEngine]] = {}
+        for engine in change.starting:
+            for name in engine.names:
+                self._starts.setdefault(name, []).append(engine)
 
     def answers(
         self, now: Cluster, names: Iterable[str] | None = None
@@ -42,6 +47,21 @@ class View:
     def groups(self, now: Cluster, names: Iterable[str] | None = None) -> dict[str, Set[str]]:
         """The groups whose engines answer to these names, or to all."""
         return {n: {g for _, g in found} for n, found in self.answers(now, names).items()}
+
+    def are_loading(self, now: Cluster, names: Iterable[str]) -> set[str]:
+        """Those of these names for which nothing has to be done until their engine serves."""
+        found = set()
+        for name in names:
+            begun = {}
+            for engine in self._starts.get(self.successors.get(name, name), ()):
+                folders = ((node, self._after.folders[node]) for node in engine.nodes)
+                ranks = {node: folder.programs[engine.unit] for node, folder in folders}
+                if now.serving.get(engine.place) != engine and not are_running(ranks)(now):
+                    begun[engine.place] = engine
+            if begun and not self.groups(now, [name])[name]:
+                loaded = replace(now, serving={**now.serving, **begun})
+                found |= {name} if self.groups(loaded, [name])[name] else set()
+        return found
 
     def promised(self, name: str) -> int:
         """How many engines answer to a name once the change is done."""

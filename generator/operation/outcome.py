@@ -15,7 +15,8 @@ class Step:
     """One thing to do, on these nodes in this order; no nodes if it is done elsewhere.
 
     It takes `seconds` at most, None if people or networks take their time. Meanwhile nobody answers
-    to the names in `down`, and one engine alone to those in `alone`.
+    to the names in `down`, and one engine alone to those in `alone`. Of the former, an engine is
+    `loading` that was started before, whatever else is done meanwhile.
     """
 
     text: str
@@ -23,6 +24,7 @@ class Step:
     seconds: int | None = None
     down: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
+    loading: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.text}: {', '.join(self.nodes)}" if self.nodes else self.text
@@ -104,11 +106,16 @@ def _steps(view: View, start: Cluster, moments: Sequence[Moment]) -> Iterator[St
     had = {name: min(len(own), len(end[name])) for name, own in now.items() if own}
     for own in steps_of(moments):
         down, alone = _fewer(had, now)
+        loading = {*had}
         for moment in own:
+            missed = _fewer(had, now)[0]
             for after in (moment.during, moment.after):
                 now |= view.groups(after, view.changed(moment.before, after, moment.action.node))
                 more = _fewer(had, now)
                 down, alone = down | more[0], alone | more[1]
+                missed |= more[0]
+            begun = view.are_loading(moment.after, missed & loading)
+            loading -= missed - view.are_loading(moment.during, begun)
         seconds = [moment.action.seconds for moment in own]
         nodes = (name for m in own for name in m.action.nodes or (m.action.node,) if name)
         yield Step(
@@ -117,6 +124,7 @@ def _steps(view: View, start: Cluster, moments: Sequence[Moment]) -> Iterator[St
             None if None in seconds else max(each or 0 for each in seconds),
             tuple(name for name in had if name in down),
             tuple(name for name in had if name in alone - down),
+            tuple(name for name in had if name in loading & down),
         )
         # What nobody is to answer to any more is gone, not down.
         had = {name: count for name, count in had.items() if count or now[name]}
@@ -133,11 +141,12 @@ def _outages(name: str, new: str, steps: Sequence[Step]) -> Iterator[Outage]:
     for is_down, group in groupby(enumerate(steps, 1), lambda each: name in each[1].down):
         if is_down:
             own = list(group)
+            counted = [each for each in own if name not in each[1].loading]
             yield Outage(
                 new,
                 own[0][0],
                 own[-1][0],
-                sum(step.seconds or 0 for _, step in own),
-                tuple(number for number, step in own if step.seconds is None),
+                sum(step.seconds or 0 for _, step in counted),
+                tuple(number for number, step in counted if step.seconds is None),
                 name if name != new else "",
             )

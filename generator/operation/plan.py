@@ -1,6 +1,6 @@
 """A plan that has been carried out on the model of a cluster before it is shown."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import groupby
 
 from generator.operation import actions as do
@@ -12,15 +12,16 @@ from generator.operation.needed import Change, needed
 from generator.operation.state import Cluster, Desired, EnginePlace, LiveEngine
 from generator.records import record
 
-# What an action costs clients: nothing, a minute, a turn, a wait, more, a vain wait, or an engine.
-FREE, SHORT, TURN, BREAK, LOADS, HARM, WAITS, STOPS, SHOWN = range(9)
+# What an action costs clients: nothing, a minute, a turn, a wait, more, a vain wait, time that
+# others need, or an engine.
+FREE, SHORT, TURN, BREAK, LOADS, HARM, WAITS, BESIDE, STOPS, SHOWN = range(10)
 
 
 @record
 class Moment:
     """An action, and the cluster before, while and after it is done.
 
-    By then, nobody answers to the names in `lost`.
+    By then, nobody answers to the names in `lost`, and not only since an engine is loading.
     """
 
     action: Action
@@ -93,8 +94,11 @@ class _Course:
         # Where an address that others are reached at, too, opens and closes, the first ones first.
         opened = {node for node, url in after.items() if url != before.get(node)}
         self._fronts = [opened, before.keys() - after.keys()][:: 1 if is_front_first else -1]
+        taken = {folder.address for folder in change.after.folders.values()}
+        self._holding = {n for n, f in change.before.folders.items() if f.address in taken}
         addresses = {a.node for a in self.left if a.phase == do.ADDRESS and a.unmet(self.now)}
         self._waiting = [action for action in self.left if action.phase == do.WAIT]
+        self._ends = [action for action in self.left if action.phase == do.UNDRAIN]
         self._active = {engine.place: engine for engine in change.active}
         self._awaits, self._switched = True, [*change.switched.values()]
         self._tries = MOST_TRIES
@@ -145,21 +149,29 @@ class _Course:
         return (
             any(map(self._pass, (FREE, SHORT, TURN, BREAK)))
             or self._stop(is_urgent=True)
-            or (self._is_open() and self._pass(LOADS))
+            or ((self._is_open() or self._kept.keys() & self._begun()) and self._pass(LOADS))
             or self._stop()
-            or any(map(self._pass, (LOADS, HARM, WAITS, STOPS, SHOWN)))
+            or any(map(self._pass, (LOADS, HARM, WAITS, BESIDE, STOPS, SHOWN)))
         )
 
     def _is_open(self) -> bool:
         """Whether fewer engines than before answer to a name."""
         return any(len(self._groups[name]) < count for name, count in self._kept.items())
 
-    def _is_awaited(self) -> bool:
-        """Whether what has been started brings back a name, if nobody answers to one."""
+    def _begun(self) -> set[str]:
+        """The names of engines that were started and are not awaited yet."""
+        begun = (self._active[a.engine] for a in self._waiting if self._can_be_done(a))
+        return {name for engine in begun for name in engine.names}
+
+    def _is_stuck(self) -> bool:
+        """Whether nobody answers to a name, and not only since an engine is loading."""
         lost = {name for name in self._kept if not self._groups[name]}
-        lost |= {self._view.successors.get(name, name) for name in lost}
-        waits = (a.engine for a in self._waiting if self._can_be_done(a)) if lost else ()
-        return not lost or any(not lost.isdisjoint(self._active[place].names) for place in waits)
+        return self._view.are_loading(self.now, lost) != lost
+
+    def _is_awaited(self) -> bool:
+        """Whether an engine was started for each name that nobody answers to."""
+        lost = (name for name in self._kept if not self._groups[name])
+        return {self._view.successors.get(name, name) for name in lost} <= self._begun()
 
     def _pass(self, level: int) -> bool:
         """Do all that can be done and costs that much, in the usual order."""
@@ -168,9 +180,17 @@ class _Course:
         for action in left:
             if self._can_be_done(action) and self._level(action) == level:
                 self._do(action)
+                for undrain in self._undrains(self.now, action):
+                    self._do(undrain)
             else:
                 self.left.append(action)
         return len(self.left) < len(left)
+
+    def _undrains(self, now: Cluster, action: Action) -> list[Action]:
+        """The drains that a proxy ends at once, now that it knows where these engines are."""
+        pending = self._ends if now.drained and action.phase[0] == do.SERVICE else ()
+        own = (a for a in pending if a.node == action.node and not a.has_nothing_to_do(now))
+        return [undrain for undrain in own if not undrain.unmet(now)]
 
     def _can_be_done(self, action: Action) -> bool:
         return not action.has_nothing_to_do(self.now) and not action.unmet(self.now)
@@ -180,6 +200,8 @@ class _Course:
         lost = self._groups | self._answering(during, action)
         self._groups |= self._answering(after, action)
         gone = {n for n in self._kept if not (lost[n] and self._groups[n])}
+        if gone and action.seconds != 0:
+            gone -= self._view.are_loading(during, self._view.are_loading(after, gone))
         self.moments.append(Moment(action, self.now, during, after, gone))
         self.now = after
 
@@ -202,15 +224,18 @@ class _Course:
         if action.phase in (do.DRAIN, do.STOP, do.LAST):
             return SHOWN if action.phase == do.LAST else STOPS
         after, meanwhile = action.done(self.now), action.during(self.now)
+        for undrain in self._undrains(after, action):
+            after = undrain.done(after) if undrain.unmet(self.now) else after
         found = self._answering(after, action).items()
         more = [name for name, groups in found if len(groups) > len(self._groups[name])]
         if action.phase == do.WAIT:
             is_vain = not more and not all(self._groups[name] for name in self._kept)
             return LOADS if self._awaits and not is_vain else WAITS
-        is_later = action.phase >= do.LATER or not self._is_waited_for(action.node)
+        is_harm = bool(self._lost(after, action, is_spare=True))
+        is_later = action.phase >= do.LATER or not self._is_waited_for(action)
         if is_later and not more and self._is_open():
-            return SHOWN if action.phase >= do.LATER else STOPS
-        if self._lost(after, action, is_spare=True):
+            return SHOWN if is_harm or action.phase >= do.LATER else BESIDE
+        if is_harm:
             return HARM
         lost = self._lost(meanwhile, action, is_spare=action.phase == do.SWITCH)
         if action.phase == do.SWITCH:
@@ -227,8 +252,11 @@ class _Course:
         is_short = action.seconds is not None and action.seconds <= do.SERVICE_SECONDS
         return SHORT if is_short and not spare else HARM
 
-    def _is_waited_for(self, node: str) -> bool:
+    def _is_waited_for(self, action: Action) -> bool:
         """Whether more than a new engine may depend on what is done on a node."""
+        node = action.node
+        if action.phase == do.ADDRESS and node in self._holding:
+            return True
         if node and node not in self._change.before.folders:
             names = {n for e in self._active.values() if node in e.nodes for n in e.names}
             begun = (a.engine for a in self._waiting if self._can_be_done(a))
@@ -247,6 +275,10 @@ class _Course:
         stops = [action for action in pending if not action.has_nothing_to_do(self.now)]
         chosen = self._chosen({action.engine for action in stops}, is_urgent=is_urgent)
         is_last = all(chosen.values())
+        if is_last and not is_urgent:
+            is_idle = all(map(self._groups.get, self._kept)) and self._pass(BESIDE)
+            if is_idle or (self._is_stuck() and self._pass(HARM)):
+                return True
         ready = [a for a in stops if chosen.get(a.engine, not is_last) == is_last]
         done = len(self.moments)
         for action in sorted(ready, key=lambda a: a.phase):
@@ -268,10 +300,13 @@ class _Course:
         soon = {n for e in active if e.place in begun for n in e.names}
         later = {n for start in starts if not start.first for n in start.names}
         back = {name for start in starts for name in start.names & start.gone}
+        known = [e for e in active if self.now.serving.get(e.place) == e]
+        found = {name for engine in known for name in engine.names}
         chosen: dict[EnginePlace, bool] = {}
         counts = {name: len(groups) for name, groups in self._groups.items()}
-        for start in sorted(starts, key=lambda start: start.order(back)):
-            ends = {name for name in start.gone if len(self._groups[name]) < 2}
+        alone = {name for name, groups in self._groups.items() if len(groups) < 2}
+        for start in sorted(starts, key=lambda start: start.order(back, found, alone)):
+            ends = start.gone & alone
             is_early = bool(soon & (ends if is_urgent else start.gone) or later & ends)
             is_asked = not (is_urgent and all(self._groups[name] for name in start.names))
             if is_early or not start.first or not is_asked or (start.is_alone and chosen):
@@ -291,10 +326,20 @@ class _Course:
 
     def _holder(self, name: str) -> str | None:
         """The node that has the address which a node is about to get."""
-        node, folder = self.now.nodes.get(name), self._change.after.folders[name]
-        if node is None or node.address == folder.address or name in self._change.exchanged:
+        node, folder = self.now.nodes.get(name), self._change.after.folders.get(name)
+        was = self._change.before.folders.get(name)
+        is_first = name in self._change.exchanged and node and was and node.address == was.address
+        if folder is None or is_first or (node and node.address == folder.address):
             return None
         return next((n for n, o in self.now.nodes.items() if o.address == folder.address), None)
+
+    def _holders(self, nodes: Iterable[str]) -> set[str]:
+        """The nodes that have to get other addresses first, one after the other."""
+        found = [*nodes]
+        for name in found:
+            holder = self._holder(name)
+            found += [holder] if holder and holder not in found else []
+        return {*found}.difference(nodes)
 
     def _names(self, engine: LiveEngine) -> list[str]:
         """The names that an engine answers to now."""
@@ -306,9 +351,9 @@ class _Course:
         after = self._change.continued
         found, first = [engine], list[LiveEngine]()
         behind: dict[EnginePlace, LiveEngine] = {}
-        holders = {*filter(None, map(self._holder, engine.nodes))}
+        holders = self._holders(engine.nodes)
         for each in found:
-            nodes = {*each.nodes, *filter(None, map(self._holder, each.nodes))}
+            nodes = {*each.nodes, *self._holders(each.nodes)}
             nodes |= {n for own in self._linked if not nodes.isdisjoint(own) for n in own}
             way = [other for other in stops if not nodes.isdisjoint(other.nodes)]
             first = first or way
@@ -351,11 +396,17 @@ class _Start:
     is_slow: bool
     is_alone: bool
 
-    def order(self, back: Set[str]) -> tuple[bool | int, ...]:
-        """Later if it leaves names to others that come `back` with them, or brings no new one."""
+    def order(self, back: Set[str], found: Set[str], alone: Set[str]) -> tuple[bool | int, ...]:
+        """Later if it leaves names to others that come `back` with them, or brings no new one.
+
+        Still later if all its names are `found` at new places, once proxies know these, and first
+        if other engines answer to each, which are not `alone`.
+        """
         leaves = not back & self.gone <= self.names | self.again
         is_same = self.names <= self.gone
-        return self.is_held, self.turn, leaves, self.is_slow, is_same, len(self.behind)
+        is_spare = bool(self.gone) and self.gone <= found
+        first = (self.is_held, not self.gone.isdisjoint(alone), self.turn, is_spare)
+        return *first, leaves, self.is_slow, is_same, len(self.behind)
 
 
 def unreached(now: Cluster, after: Desired) -> str:
