@@ -64,10 +64,16 @@ def steps_of(moments: Sequence[Moment]) -> list[_Step]:
 
 def _moves(steps: Sequence[_Step]) -> Iterator[tuple[int, int]]:
     """Where the steps of a time without answers might be, and where it might begin."""
-    marked = groupby(enumerate(steps), lambda each: any(m.lost for m in each[1]))
-    for run in [[at for at, _ in own] for is_lost, own in marked if is_lost]:
-        yield from ((at, to) for at in run if _price(steps[at]) for to in (run[0], run[-1]))
-        yield from ((run[0], at) for at in run)
+    lost = [{name for moment in step for name in moment.lost} for step in steps]
+    spans = dict[tuple[int, int], None]()
+    for name in sorted({name for names in lost for name in names}):
+        marked = groupby(range(len(steps)), [name in names for names in lost].__getitem__)
+        runs = [[*own] for is_lost, own in marked if is_lost]
+        spans |= {(run[0], run[-1]): None for run in runs}
+    for first, last in spans:
+        run = range(first, last + 1)
+        yield from ((at, to) for at in run if _price(steps[at]) for to in (first, last))
+        yield from ((first, at) for at in run)
 
 
 def _price(step: _Step) -> int:
@@ -281,7 +287,10 @@ class _Course:
                 return True
         ready = [a for a in stops if chosen.get(a.engine, not is_last) == is_last]
         done = len(self.moments)
-        for action in sorted(ready, key=lambda a: a.phase):
+        # A drain ends by itself after an hour: what needs it comes next.
+        drained = {a.engine for a in ready if a.phase == do.DRAIN and self._can_be_done(a)}
+        order = sorted(chosen, key=lambda place: place not in drained)
+        for action in sorted(ready, key=lambda a: (order.index(a.engine), a.phase)):
             if self._can_be_done(action):
                 self._do(action)
                 self.left.remove(action)
