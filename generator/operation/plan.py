@@ -72,7 +72,8 @@ def _moves(steps: Sequence[_Step]) -> Iterator[tuple[int, int]]:
         spans |= {(run[0], run[-1]): None for run in runs}
     for first, last in spans:
         run = range(first, last + 1)
-        yield from ((at, to) for at in run if _price(steps[at]) for to in (first, last))
+        tried = [at for at in run if _price(steps[at]) or steps[at][0].action.phase == do.START]
+        yield from ((at, to) for at in tried for to in (first, last))
         yield from ((first, at) for at in run)
 
 
