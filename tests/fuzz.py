@@ -56,6 +56,7 @@ ANSWER = (
     '{"stage": "start", "site": "pair-chatbot", "group": "", "node": "spark1", "image": "a/b:1", '
     '"digest": "sha256:1", "settings": "0"}\n{"stage": "arguments", "status": "accepted"}\n'
     '{"stage": "plan", "status": "accepted", "found": {"parameter_bytes": 36400000000}}\n'
+    '{"stage": "end", "status": "accepted"}\n'
 )
 POLICY = """version: 1
 rules:

@@ -18,6 +18,7 @@ from generator.resources import ROOT
 
 PAIR = ROOT / "sites/pair-chatbot.yaml"
 ACCEPTED = {"stage": "arguments", "status": "accepted"}
+END = {"stage": "end", "status": "accepted"}
 IMAGE = "vllm/vllm-openai:v0.33.0"
 
 
@@ -39,7 +40,7 @@ def say(folder: Path, node: str, *stages: dict[str, Any], image: str = IMAGE) ->
     settings = checksums(folder / "pair-chatbot.yaml")[node]
     start = {"stage": "start", "site": "pair-chatbot", "group": "", "node": node}
     start |= {"image": image, "digest": "sha256:" + "a" * 64, "settings": settings}
-    lines = [json.dumps(each) for each in (start, *(stages or (ACCEPTED,)))]
+    lines = [json.dumps(each) for each in (start, *(stages or (ACCEPTED,)), END)]
     (folder / f"{node}.json").write_text("warning: not JSON\n" + "\n".join(lines) + "\n")
 
 
@@ -140,6 +141,21 @@ def test_engine_that_could_not_be_asked_is_not_fine(pair: Path, sparkgen: Comman
     assert outcome.code == 1
     assert outcome.out.splitlines()[1] == "spark2: could not ask: end: no image"
     assert "SG870" not in outcome.err
+
+
+@pytest.mark.parametrize("cut", [0, 20, len(json.dumps(END)) + 1])
+def test_answer_that_was_cut_off_accepts_nothing(cut: int, pair: Path, sparkgen: Command) -> None:
+    """Over a connection that was lost; only a refusal stands as it is."""
+    said = pair / "spark1.json"
+    for stage, status in (
+        (ACCEPTED, "could not ask"),
+        (ACCEPTED | {"status": "refused"}, "refused"),
+    ):
+        say(pair, "spark1", stage)
+        said.write_text(said.read_text()[: -cut or None])
+        outcome = check(sparkgen, pair, "spark1.json", "--format", "json")
+        expected = status if cut else str(stage["status"])
+        assert json.loads(outcome.out)["ranks"][0]["status"] == expected
 
 
 def test_ranks_that_differ(pair: Path, sparkgen: Command) -> None:

@@ -50,6 +50,7 @@ case $1 in
   compose)
     cat "$SECRETS" >"$CALLS/secrets"
     cp "${SECRETS%/*}/ask.yaml" "$CALLS" 2>/dev/null
+    [[ -z ${UNMADE:-} ]] || { printf 'one\\n%s\\n' "$UNMADE" >&2; exit 1; }
     exit 0 ;;
   image)
     if [[ $DIGEST ]]; then echo "example.org/vllm@$DIGEST"; exit; fi
@@ -291,7 +292,7 @@ def test_engine_is_asked_in_its_own_container(
 ) -> None:
     """The same image, mounts and arguments, but no network, no secrets and another name."""
     tree, container, engine = folder.copy(tmp_path), folder.member.container, folder.part.engine
-    (start, answer), errors = asked(tree, of_docker)[1:]
+    (start, answer, end), errors = asked(tree, of_docker)[1:]
     assert errors == ""
     assert (of_docker.calls / "secrets").read_text() == ""
     assert of_docker.read("start") == ["start", "--attach", "sparkgen-engine-check"]
@@ -306,6 +307,7 @@ def test_engine_is_asked_in_its_own_container(
         "volumes": [*expected["volumes"], mount],
     }
     assert answer["status"] == "accepted"
+    assert end == {"stage": "end", "status": "accepted"}
     assert start == {
         "stage": "start",
         "site": folder.site.name,
@@ -328,6 +330,21 @@ def test_only_the_engine_refuses(
     assert found == status
     unasked = {"stage": "end", "status": "could not ask", "why": f"it ended with status {ended}"}
     assert (lines[-1] == unasked) == (ended != status)
+
+
+def test_engine_without_a_container_to_be_asked_in(tmp_path: Path, of_docker: StandIns) -> None:
+    """Compose also ends with 1, which here is no refusal."""
+    of_docker.env["UNMADE"] = 'service "engine":\tno such device'
+    status, lines, _ = asked(HEAD.copy(tmp_path), of_docker)
+    why = "there is no container for it: service 'engine': no such device"
+    assert (status, lines[1:]) == (3, [{"stage": "end", "status": "could not ask", "why": why}])
+
+
+def test_engine_whose_command_is_unknown(tmp_path: Path, of_docker: StandIns) -> None:
+    tree = HEAD.copy(tmp_path)
+    (tree / "opt/sparkgen/running.py").write_text("raise SystemExit(1)")
+    status, lines, _ = asked(tree, of_docker)
+    assert (status, lines[1]["why"]) == (3, "its command can't be read")
 
 
 def test_image_that_is_not_here_is_not_fetched(tmp_path: Path, of_docker: StandIns) -> None:

@@ -365,6 +365,11 @@ def test_vllm_that_crashes_has_said_nothing(image: Path) -> None:
         ("raise~OSError('Can\\'t~load~image~processor~for~m')", "a file of the model is not here"),
         ("raise~OSError('Can\\'t~load~tokenizer~for~m')", "a file of the model is not here"),
         (
+            "raise~TypeError('Invalid~type~of~HuggingFace~processor.~Expected~type:~<class~x.P>,'"
+            "'~but~found~type:~<class~y.TokenizersBackend>')",
+            "a file of the model is not here",
+        ),
+        (
             "raise~OSError('m~does~not~appear~to~have~a~file~named~x.py')",
             "a file of the model is not here",
         ),

@@ -1,6 +1,7 @@
 """What an engine said of its settings, as `launch.sh --check-engine` prints it.
 
-Each rank's answer is a line of JSON about what was asked, and one for each stage of its start.
+Each rank's answer is a line of JSON about what was asked, and one for each stage of its start. One
+that accepts all has an end, without which it may have been cut off.
 """
 
 import json
@@ -73,7 +74,10 @@ def _answer(start: Mapping[str, Any], *stages: Mapping[str, Any]) -> Answer:
     site, group, node, image, settings = (str(start.get(name, "")) for name in names)
     digest = str(start.get("digest", ""))
     image = f"{image.partition('@')[0]}@{digest}" if digest else image
-    return Answer(site, group, node, image, settings, tuple(map(_stage, stages)))
+    said = tuple(map(_stage, stages))
+    if all(stage.status == ACCEPTED for stage in said) and "end" not in {s.name for s in said}:
+        said = (*said, StageAnswer("end", UNASKED, "the answer is not whole", "", "", {}))
+    return Answer(site, group, node, image, settings, said)
 
 
 def _stage(each: Mapping[str, Any]) -> StageAnswer:
