@@ -265,7 +265,7 @@ def _other_engines(draft: Draft, nodes: Sequence[FoundNode], heads: Sequence[Com
                 why = "it is served too: a group of its own ('groups')"
                 is_apart = not (command.around or running.takes_port(command))
                 if running.is_instead(command, mine) and not is_apart:
-                    why = "it is served instead of another: only one of them runs"
+                    why = "it shares a port or a condition with another: a node runs one of them"
                 own = command.container
                 others = (*own.words, *(v.value for v in own.env), *own.mounts)
                 others += (*filter(None, [own.image]), *own.options.values())
