@@ -344,7 +344,9 @@ class _Reader:
             is_read = self._network(first, netplan.merged(own).values())
         found = _few(docker.containers(words), _CONTAINERS)
         found = found or _few(docker.containers(arrays), _CONTAINERS)
-        if not any(find(container, {}) for container in found):
+        # Into a container that only starts Ray, a later command of the script brings the engine.
+        known = (find(container, {}) for container in found)
+        if not any(own and (own.served or not own.ray) for own in known):
             served = _few(scripts.serving(words, found), _CONTAINERS)
             started = {container.name for container in served}
             found = (*served, *(one for one in found if one.name not in started))
