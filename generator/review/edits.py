@@ -51,6 +51,9 @@ def _value(before: Any, after: Any, place: str) -> Iterator[str]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         yield from _mapping(before, after, place)
     elif (old := _by_name(before)) and (new := _by_name(after)):
+        # A cable is the same whichever of its ends is written first.
+        written = {frozenset(name.split(" - ")): name for name in new}
+        old = {written.get(frozenset(name.split(" - ")), name): old[name] for name in old}
         yield from _mapping(old, new, place)
         if [name for name in old if name in new] != [name for name in new if name in old]:
             yield f"{visible(place)}: the order is {_shown(list(new))} now"
@@ -80,7 +83,7 @@ def _by_name(items: Any) -> dict[str, Any] | None:
 def _name(item: Mapping[str, Any]) -> str | None:
     ends = item.get("endpoints")
     if isinstance(ends, list | tuple):
-        return " - ".join(sorted(str(end) for end in ends))
+        return " - ".join(str(end) for end in ends)
     return next((str(item[key]) for key in _NAMED if key in item), None)
 
 
