@@ -141,7 +141,8 @@ def _wrong_values(start: Start) -> Iterator[Refusal]:
     for flag, path, value in _settings(start):
         key = known.get(".".join((flag, *path)))
         if key and (wanted := key.wanted_instead(value)):
-            instead = "and there is no value here" if value is None else f"not {scalar(value)}"
+            shown = f"'{value}'" if isinstance(value, str) else scalar(value)
+            instead = "and there is no value here" if value is None else f"not {shown}"
             near = did_you_mean(str(value), key.words)
             message = f"'{path[-1]}' takes {wanted}, {instead}"
             yield start.refuse(flag, message, near or f"write {wanted}", *path)
