@@ -219,7 +219,7 @@ put() {
 replace_files() { # FOLDER FILE...
   local part=$1/.sparkgen-part moved=("${@:2}")
   moved=("${moved[@]/#*\//"$part/"}")
-  { [[ -d $part ]] || mkdir -p "$part"; } && cp --archive "${@:2}" "$part" && mv --target-directory="$1" "${moved[@]}"
+  { [[ -d $part ]] || mkdir -p "$part"; } && cp --archive "${@:2}" "$part" && mv --force --target-directory="$1" "${moved[@]}"
 }
 
 # Files of ours that somebody has edited since are kept beside the change that ends.

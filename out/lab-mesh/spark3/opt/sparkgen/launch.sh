@@ -62,7 +62,7 @@ read_command() {
   local words
   if is_contained; then
     mapfile -d '' -t words < <(timeout 30 python3 -B "$here/running.py" "$own/compose.yaml")
-    program=${words[0]} arguments=("${words[@]:1}")
+    program=${words[0]:-} arguments=("${words[@]:1}")
   else
     # shellcheck source=/dev/null
     . "$own/engine.sh"
@@ -129,7 +129,7 @@ state() { docker container inspect --format "{{.State.$1}}" "$name" 2>/dev/null;
 
 # Starts the container as the unit does. The secrets are in memory only, and gone with it.
 contained() {
-  local signaled='' status=0 options=()
+  local signaled='' status=0 options=() up
   trap 'signaled=143' TERM
   trap 'signaled=130' INT
   given=$(mktemp -d -p /dev/shm)
@@ -149,7 +149,12 @@ contained() {
   fi
   trap 'docker rm --force "$name" >/dev/null 2>&1 || true; rm -rf "$given"' EXIT
   request_gpu
-  attend docker compose --file "$own/compose.yaml" "${options[@]}" up --no-start --force-recreate || return
+  up=(docker compose --file "$own/compose.yaml" "${options[@]}" up --no-start --force-recreate)
+  if ((${#asked[@]})); then
+    attend "${up[@]}" 2>"$given/said" || unasked "there is no container for it: $(tail -n 1 "$given/said")"
+  else
+    attend "${up[@]}" || return
+  fi
   attend docker start --attach "$name" || status=$?
   # The client also ends with 1 if Docker could not start the container, whose own status tells.
   if ((status == 1)); then status=$(state ExitCode); fi
@@ -166,16 +171,20 @@ to_ask() {
   if ((!${#arguments[@]})); then printf '    command: []\n'; fi
 }
 
-# Has what is to be asked run where the engine would, in a process of its own. Ends with its status: 0, 1 or 3.
+# Has what is to be asked run where the engine would, in a process of its own. Unless all is well, ends with 1 or 3.
 ask_there() {
   local status=0
   (if is_contained; then contained; else bare; fi) || status=$?
-  if ((status == 0 || status == 1 || status == 3)); then exit "$status"; fi
-  unasked "it ended with status $status"
+  case $status in
+    0) ;;
+    1 | 3) exit "$status" ;;
+    *) unasked "it ended with status $status" ;;
+  esac
 }
 
 unasked() { # WHY
-  printf '{"stage": "end", "status": "could not ask", "why": "%s"}\n' "${1//[\"\\]/\'}"
+  local why=${1//[\"\\]/\'}
+  printf '{"stage": "end", "status": "could not ask", "why": "%s"}\n' "${why//[[:cntrl:]]/ }"
   exit 3
 }
 
@@ -190,9 +199,10 @@ find_engine() {
   digest=${digest##*@}
 }
 
-# Says what is asked about, then has it asked. The checksum is that of the command and of the files with settings.
+# Says what is asked about, then has it asked, and that this was all: an answer may be cut off on its way. The checksum
+# is that of the command and of the files with settings.
 check_engine() {
-  local form digest engine files image settings version why=''
+  local arguments=() form digest engine files image program='' settings version why=''
   read_command
   mapfile -t files < <(facts ENV_FILE container)
   if [[ -e $own/options.yaml ]]; then files+=("$own/options.yaml"); fi
@@ -201,6 +211,7 @@ check_engine() {
     grep -hv '^#' -- "${files[@]}" || true
   } | sha256sum)
   find_engine || why=${digest##*$'\n'} digest=''
+  if [[ ! $program ]]; then why="its command can't be read"; fi
   form='{"stage": "start", "site": "%s", "group": "%s", "node": "%s", "engine": "%s", "version": "%s", '
   # shellcheck disable=SC2059
   printf "$form" "$(facts SITE)" "$group" "$(facts NODE)" "$engine" "$version"
@@ -208,6 +219,7 @@ check_engine() {
   if [[ $why ]]; then unasked "$why"; fi
   asked=("$engine" "$program")
   ask_there
+  echo '{"stage": "end", "status": "accepted"}'
 }
 
 describe_engine() {

@@ -32,6 +32,8 @@ _NETWORK = ("huggingface_hub", "requests", "urllib3", "httpx", "httpcore")
 _ABSENT = re.compile(
     r"Invalid repository ID or local directory|couldn't connect to|Repo id must be in the form"
     r"|does not appear to have a file named"
+    # In place of a processor whose files lack, Transformers gives the tokenizer.
+    r"|Invalid type of HuggingFace processor.{1,200} found type: .{1,120}Token"
     r"|Can't load (?:the configuration|feature extractor|[a-z ]{0,40}(?:tokenizer|processor))"
 )
 # What engines and PyTorch say where no GPU is visible, or another program has its memory.
