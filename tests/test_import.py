@@ -1095,7 +1095,7 @@ def test_variables_that_compose_leaves_to_a_shell() -> None:
 
 def test_engine_that_is_started_in_a_container_with_ray() -> None:
     run = import_script(
-        "docker run -d --gpus all --network host --name node vllm/vllm-openai:v0.33.0 ray start --head --block\n"
+        "docker run -d --gpus all --name node vllm/vllm-openai:v0.33.0 ray start --head --block\n"
         "docker exec -d node vllm serve openai/gpt-oss-120b --max-model-len 65536 --port 8001\n"
     )
     assert str(run.draft.get("model", "context_length")) == "65536"

@@ -520,3 +520,11 @@ def test_site_that_requires_a_later_version(site: Path, tmp_path: Path, sparkgen
         outcome = sparkgen(command, "sites/lab.yaml", cwd=tmp_path)
         assert outcome.code == 3
         assert "error[SG191]: the site requires sparkgen 9.0 or later" in outcome.err
+
+
+def test_cable_whose_ends_change_places_stays_the_same() -> None:
+    ends = ("spark1:p0", "spark2:p0")
+    one, other = ({"cabling": [{"endpoints": [*order]}]} for order in (ends, ends[::-1]))
+    assert edits(one, other) == (
+        "cabling.spark2:p0 - spark1:p0.endpoints: [spark1:p0, spark2:p0] -> [spark2:p0, spark1:p0]",
+    )
