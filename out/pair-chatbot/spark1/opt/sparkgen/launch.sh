@@ -149,11 +149,11 @@ contained() {
   fi
   trap 'docker rm --force "$name" >/dev/null 2>&1 || true; rm -rf "$given"' EXIT
   request_gpu
-  up=(docker compose --file "$own/compose.yaml" "${options[@]}" up --no-start --force-recreate)
+  up=(--file "$own/compose.yaml" "${options[@]}" up --no-start --force-recreate)
   if ((${#asked[@]})); then
-    attend "${up[@]}" 2>"$given/said" || unasked "there is no container for it: $(tail -n 1 "$given/said")"
+    attend docker compose "${up[@]}" 2>"$given/said" || unasked "there is no container for it: $(tail -n 1 "$given/said")"
   else
-    attend "${up[@]}" || return
+    attend docker compose "${up[@]}" || return
   fi
   attend docker start --attach "$name" || status=$?
   # The client also ends with 1 if Docker could not start the container, whose own status tells.
