@@ -78,6 +78,9 @@ class FileChange:
 
     def _marked(self, mark: str) -> int:
         """The lines of the diff with a mark, without that of its head."""
+        if not (self.before and self.after):
+            only = self.after if mark == "+" else self.before
+            return len(_split(only.text)) if only else 0
         return max(0, sum(line.startswith(mark) for line in self._raw) - 1)
 
     @cached_property
