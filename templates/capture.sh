@@ -4,7 +4,7 @@
 # It changes nothing, contacts no other machine, and waits at most ten seconds for each answer. As root it can
 # read more: netplan's files, and the processes of containers. CAPTURE_ROOT is where the system is mounted, if
 # not at /. With --files, it also takes the files that a site carries to the node, such as templates and scripts of
-# your own: their names and structure, with a hash in place of each value. With --whole-files, nothing in them is
+# your own: their structure and what is known in them, with hashes in place of all else. With --whole-files, nothing in them is
 # removed, so read them first: only a file in which a line looks like a key is handled as with --files.
 #
 # The lists of names below decide which values are kept, before anything is written: the values of all other
@@ -373,7 +373,7 @@ function harmless(text, small) {
   if (length(text) > 400 || text ~ /[^ -~]/ || text ~ /:\/\/[^ ]*[@?#]/ || is_shaped(text)) return 0
   if (text ~ /:[^ \/:@]*@/ && text !~ /@sha256:/) return 0
   if (match(text, /[A-Za-z0-9+\/]+==?$/) && RLENGTH > 19) return 0
-  if (small ~ /passw|passphrase|bearer|basic |cookie|api[-_]?key|authorization|token[=:]|secret[=:]|begin [a-z ]*private/) return 0
+  if (small ~ /passw|passphrase|bearer|basic |cookie|api[-_]?key|authorization|token[=:]|secret[=:]|(^|[^a-z])(pass|pwd|pw|sig|psk)[=:]|begin [a-z ]*private/) return 0
   return 1
 }
 # Whether part of a text is long, and neither a word nor a number, as keys without a prefix are.
@@ -641,72 +641,38 @@ unit_file() {
     print head out (more ? " " BACK : "") }' "$1"
 }
 
-# A file of any kind: names are kept, values only of known names, and one hash takes the place of other words in a row.
+# A file of any kind, of which only known names stay, and after one of these a number, a device or a common setting. One
+# hash takes the place of other words in a row: what is a name or a value in such a file, only its owner knows.
 own_file() {
   awk "$redact"'
+  function is_known(name) {
+    sub(/^--?/, "", name)
+    if (name in VARIABLES || name in KEYS || name in NAMES || name in WORDS) return 1
+    gsub(/_/, "-", name)
+    return name in FLAGS || name in OPTIONS
+  }
+  function is_plain(text) {
+    return text in VALUES || text ~ /^[0-9][0-9]?[0-9]?[0-9]?[0-9]?[0-9]?$|^0\.[0-9][0-9]?$|^(roce|en)[pP][0-9]+(p[0-9])?s[0-9]f[0-9](np[0-9])?$/
+  }
   function hidden(text) { return text == "" ? "" : ++HIDDEN > 500 ? REMOVED : hashed(text) }
-  function is_name(text) {
-    return length(text) < 41 && !is_shaped(text) && !(text ~ /[0-9]/ && text ~ /[a-z]/ && text ~ /[A-Z]/)
-  }
-  function is_known(name, dashed) {
-    dashed = name; gsub(/_/, "-", dashed)
-    return name in VARIABLES || name in KEYS || name in NAMES || dashed in FLAGS || dashed in OPTIONS
-  }
-  function given(name, text, plain, after) {
-    if (text ~ /^([|>][-+]?)?$/) return text
-    if (text ~ /^[[{(]/) return substr(text, 1, 1) parts(substr(text, 2))
-    after = ""; if (match(text, /[] \t,;)}]+$/)) after = substr(text, RSTART)
-    plain = substr(text, 1, length(text) - length(after)); text = plain
-    sub(/^["\047]/, "", plain); sub(/["\047]$/, "", plain)
-    if (plain ~ /^(true|false|yes|no|on|off|null|none|True|False|None)$/) return text after
-    return (is_known(name) && plain !~ /[ {]/ && harmless(plain) && !is_random(plain) ? text : hidden(plain)) after
-  }
-  # What brackets enclose, by its commas.
-  function parts(text, out, mark) {
-    while (match(text, /,[ \t]*/)) {
-      out = substr(text, 1, RSTART - 1); mark = mark SUBSEP out SUBSEP substr(text, RSTART, RLENGTH)
-      text = substr(text, RSTART + RLENGTH)
-    }
-    return joined(mark SUBSEP text)
-  }
-  function joined(text, own, count, i, out) {
-    count = split(substr(text, 2), own, SUBSEP)
-    for (i = 1; i <= count; i++) out = out (i % 2 ? part(own[i]) : own[i])
-    return out
-  }
-  function part(text, lead, head, name) {
-    lead = head = ""
-    if (match(text, /^[ \t]*(- +|export +|[[{("\047])*/)) { lead = substr(text, 1, RLENGTH); text = substr(text, RLENGTH + 1) }
-    if (text !~ /:\/\// && text !~ /^[A-Za-z0-9]+==?$/ && match(text, /^[A-Za-z_][A-Za-z0-9_.-]*["\047]?[ \t]*[:=][ \t]*/)) {
-      head = substr(text, 1, RLENGTH); name = head; gsub(/["\047 \t:=]/, "", name)
-    }
-    if (head == "") return lead phrase(text)
-    return lead (is_name(name) ? head given(name, substr(text, length(head) + 1)) : hidden(text))
-  }
-  # A command, or anything else.
-  function phrase(text, words, count, i, out, run, kept) {
-    count = split_words(text, words); out = run = ""
-    for (i = 1; i <= count; i++) {
-      kept = words[i] ~ /^[^A-Za-z0-9]+$/ || words[i] in STRUCTURE ? words[i] : word(words[i])
-      if (kept == REMOVED) { run = run words[i] " "; continue }
-      if (index(kept, REMOVED)) kept = substr(kept, 1, index(kept, REMOVED) - 1) hidden(words[i])
-      out = out (run == "" ? "" : hidden(run) " ") kept " "; run = ""
-    }
-    out = out hidden(run); sub(/ $/, "", out)
-    return out
-  }
   BEGIN {
-    list("if then else elif fi for in do done while case esac set def class return import from and or not endif endfor", STRUCTURE)
     list(ENVIRON["unit"], NAMES)
-    # What a letter means depends on the program.
-    for (name in SHORT) delete SHORT[name]
+    list("if then else elif fi for in do done while case esac set def class return import from and or not endif endfor " \
+      "export Service Unit Install services engine environment command", WORDS)
+    list("true false yes no on off null none True False None always auto host INFO WARN VERSION TRACE", VALUES)
   }
-  /^\[[A-Za-z0-9_. -]+\]$/ && is_name($0) { print; next }
-  { if (!held) fresh()
-    held = /\\$/
-    # Flags have names that are known, whichever program gets them.
-    if ($1 ~ /^--/) serving = 1
-    print part($0) }' "$1"
+  {
+    out = run = ""; rest = $0; is_named = 0
+    while (match(rest, /[^][ \t"=:,;{}()\047]+/)) {
+      between = substr(rest, 1, RSTART - 1); text = substr(rest, RSTART, RLENGTH); rest = substr(rest, RSTART + RLENGTH)
+      was_named = is_named; is_named = is_known(text)
+      if (is_named || text ~ /^[^A-Za-z0-9][^A-Za-z0-9]?$/ || (was_named && is_plain(text))) {
+        out = out hidden(run) between text; run = ""
+      } else if (run != "" && between ~ /^[ \t]+$/) run = run between text
+      else { out = out hidden(run) between; run = text }
+    }
+    print out hidden(run) rest
+  }' "$1"
 }
 
 take_files() {

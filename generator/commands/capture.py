@@ -12,6 +12,7 @@ def command() -> None:
     Read it, and run it on each node, with or without sudo: it writes NODE.tar.gz, plain text
     without keys and serial numbers, and changes nothing. Read that too before you pass it on. With
     --files, as in sh capture.sh --files, it also takes the files that a site carries to its nodes,
-    hashes in place of their values; with --whole-files as they are, so that import gives them back.
+    hashes in place of what is not known in them; with --whole-files as they are, so that import
+    gives them back.
     """
     click.echo(script(), nl=False)
