@@ -1030,7 +1030,10 @@ def test_only_one_of_several_engines_runs(text: str, kept: str, line: int | None
     """Engines with one port, or in two branches of a condition, never serve together."""
     small, big = (f"vllm serve openai/gpt-oss-{size}" for size in ("20b", "120b"))
     result = import_script(text.format(small=small, big=big))
-    why = "it shares a port or a condition with another: a node runs one of them"
+    why = (
+        "it shares a port or a condition with another: a node runs one of them; "
+        "none of its settings is here"
+    )
     said = [(one.why, one.item.place.span.line - 1) for one in lost(result) if one.why == why]
     assert said == ([(why, line)] if line is not None else [])
     assert result.draft.get("model", "name") == kept

@@ -270,9 +270,9 @@ def _other_engines(draft: Draft, nodes: Sequence[FoundNode], heads: Sequence[Com
                 others = (*own.words, *(v.value for v in own.env), *own.mounts)
                 others += (*filter(None, [own.image]), *own.options.values())
                 words = (served, *(word for word in others if word != served))
-                draft.ended.append(
-                    Ended(Item(served.text, served.text, words), ItemEnd.LOST, why=why)
-                )
+                why = f"{why}; none of its settings is here"
+                item = Item(served.text, served.text, words)
+                draft.ended.append(Ended(item, ItemEnd.LOST, why=why))
 
 
 def ordered_engine(draft: Draft) -> None:
