@@ -191,7 +191,7 @@ put() {
   kept=$'\n'$(cat "${origin[$installed]:-$root}/$installed" 2>/dev/null || true)$'\n'
   for path in "$@"; do
     folder=$root/${path%/*}
-    if [[ -e $folder/.sparkgen-part ]]; then parts+=("$folder/.sparkgen-part"); fi # of a run that was killed
+    if there "$folder/.sparkgen-part"; then parts+=("$folder/.sparkgen-part"); fi # of a run that was killed
     if is_folder "$root/$path" && ! rmdir "$root/$path"; then
       problem "/$path could not be replaced"
     elif there "${origin[$path]}/$path"; then
