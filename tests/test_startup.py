@@ -29,7 +29,7 @@ TABLES = Path(__file__).parent / "startup"
 RULES = {
     r.engine: number for number, r in rules.RULES.items() if r.engine and "verdicts" in r.needs
 }
-_STARTUP = {*RULES.values(), "SG674", "SG675"}
+_STARTUP = {*RULES.values(), "SG658", "SG674", "SG675"}
 _VERSIONS = {"vllm": "0.33.0", "sglang": "0.5.23", "tensorrt-llm": "1.3.0rc29"}
 _LLAMA_CPP = "0.5.0-dev"
 # What the rows of an engine ask that is neither a setting nor a size.

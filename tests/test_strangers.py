@@ -15,13 +15,15 @@ RECIPES: list[dict[str, Any]] = yaml.load((FOLDER / "recipes.yaml").read_bytes()
 # Rules about something else than what ended the start, such as the memory of a whole model.
 OTHERS = {"SG520", "SG521", "SG522", "SG523", "SG527", "SG530", "SG531", "SG537", "SG538"}
 OTHERS |= {"SG556", "SG657", "SG669", "SG689"}
+# What stopped some starts and not others.
+REPORTED = "SG658"
 _ABOUT = ("source", "says", "engine", "silent", "told")
 
 
 def _findings(row: dict[str, Any]) -> list[Finding]:
     settings = {key: value for key, value in row.items() if key not in _ABOUT}
     found = _reading(row.get("engine", "vllm"), settings).findings
-    return [finding for finding in found if finding.severity is not Severity.NOTE]
+    return [f for f in found if f.severity is not Severity.NOTE or f.rule == REPORTED]
 
 
 @of_each(ROWS)
@@ -33,7 +35,7 @@ def test_refused_start(row: dict[str, Any]) -> None:
 @of_each(RECIPES)
 def test_recipe_starts(row: dict[str, Any]) -> None:
     """Also if its version were a release, of which the conditions are certain."""
-    of_starts = {*_STARTUP, "SG509", "SG532"}
+    of_starts = {*_STARTUP, "SG509", "SG532"} - {REPORTED}
     for version in {row["version"], row["version"].partition("+")[0]}:
         findings = _findings(row | {"version": version})
         refused = {finding.rule for finding in findings if finding.rule in of_starts}

@@ -12,6 +12,9 @@ is computed. `A|B` is the first that is given. A test may depend on another subj
 `since` or `until` which release it holds for each value. No test but `absent` holds of what is not
 given or not known.
 
+Its `effect` is that the engine fails, unless it is named: `differs`, or `reported` for what fails
+for some and runs for others.
+
 Under `keys` is what is checked of the keys that settings have: their `names` or `values`.
 """
 

@@ -35,10 +35,11 @@ class Refusal:
 
 
 class Effect(Enum):
-    """The consequence: the engine doesn't serve, or doesn't serve as requested."""
+    """The consequence: the engine doesn't serve, doesn't serve as requested, or failed for some."""
 
     FAILS = "fails"
     DIFFERS = "differs"
+    REPORTED = "reported"
 
 
 # The result of a check: nothing, one refusal or several.

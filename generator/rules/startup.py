@@ -35,6 +35,14 @@ def without_effect(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
             yield _fault(verdict)
 
 
+@rule("SG658", Severity.NOTE, unless=PREREQUISITES, suppressed_by=MORE_SPECIFIC)
+def reported_failure(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
+    """No setting is known to have stopped an engine on some Sparks, and not on others."""
+    for verdict in verdicts:
+        if verdict.effect is Effect.REPORTED:
+            yield _fault(verdict)
+
+
 def _register(number: str, engine: str, title: str) -> None:
     def check(verdicts: Sequence[Verdict]) -> Iterator[Fault]:
         for verdict in verdicts:
