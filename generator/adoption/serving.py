@@ -193,11 +193,20 @@ def _key(owned: Mapping[str, str], engine: str, name: str) -> str | None:
 
 
 def _version(draft: Draft, command: Command) -> None:
-    if command.version:
-        draft.put(("engine", "version"), command.version, command.container.image)
+    if known := command.version or _build(command):
+        draft.put(("engine", "version"), known, command.container.image)
         return
     guess = f"the version of {ENGINE_TRAITS[command.engine].title}, which the image does not say"
     draft.put(("engine", "version"), _guessed_version(command), None, guess)
+
+
+def _build(command: Command) -> str:
+    """The build in the tag of an image, of an engine that counts its builds; empty if none."""
+    image = command.container.image
+    if image is None or not STARTS[command.engine].version.isdecimal():
+        return ""
+    found = re.search(r"(?<![a-z0-9])b[0-9]{4,}(?![a-z0-9])", image.text)
+    return found[0] if found else ""
 
 
 def _guessed_version(command: Command) -> str:
@@ -206,14 +215,9 @@ def _guessed_version(command: Command) -> str:
     start = STARTS[command.engine]
     if image is not None and image.text == start.image:
         return start.version
-    likely = command.likely if not start.version.startswith("b") else ""
-    likely = likely or start.version
+    likely = command.likely or start.version
     if image is None or not image.text:
         return likely
-    if start.version.startswith("b"):
-        # A build is counted, and has no name for one of one's own.
-        build = re.search(r"(?<![a-z0-9])b[0-9]{4,}(?![a-z0-9])", image.text)
-        return build[0] if build else start.version
     tagged = re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?![0-9.])", image.text)
     # Anything older than the first Sparks counts the publisher's own builds.
     first = ENGINE_TRAITS[command.engine].commands.first_release

@@ -22,7 +22,7 @@ from generator.rules.registry import RULES
 # Not a fault of what runs: what sparkgen would set itself, and what a site file has to add.
 _OF_SITES = frozenset(
     (
-        *("SG402", "SG403", "SG501", "SG502", "SG505", "SG606", "SG611", "SG612", "SG630", "SG631"),
+        *("SG402", "SG403", "SG501", "SG502", "SG505", "SG606", "SG611", "SG612", "SG630"),
         *("SG212", "SG665", "SG677", "SG691"),
     )
 )
@@ -74,7 +74,7 @@ def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
 
 def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
     """Whether what runs contradicts a rule that only computes, or can't see all files."""
-    if finding.rule in ("SG520", "SG537", "SG538", "SG556"):
+    if finding.rule in ("SG520", "SG537", "SG538", "SG556", "SG631"):
         return any(
             container.is_running for node in adopted.found.nodes for container in node.containers
         )
