@@ -587,3 +587,13 @@ def test_damaged_file_is_read_or_refused(name: str) -> None:
         with suppress(CaptureError):
             found = read([Input("", name, damaged)])
             located.text(audit(adopt(found, "mine", "mine.yaml")), found.texts)
+
+
+def test_values_that_no_engine_takes_are_told(tmp_path: Path, sparkgen: Command) -> None:
+    """A value of another form, an unknown flag, and layers that are left to the CPU."""
+    words = "-m /models/gpt-oss-120b.gguf -ngl 0 --ctx-size 1e5 --frobnicate 3 --host 127.0.0.1"
+    compose = {"image": "ghcr.io/ggml-org/llama.cpp:server-cuda-b11434", "command": words}
+    (tmp_path / "compose.yaml").write_text(json.dumps({"services": {"llama": compose}}))
+    outcome = sparkgen("audit", "compose.yaml", "--format", "json", cwd=tmp_path)
+    rules = {finding["rule"] for finding in json.loads(outcome.out)["findings"]}
+    assert {"SG103", "SG631", "SG675"} <= rules

@@ -91,7 +91,9 @@ def _assumed(draft: Draft, file: str, beside: ReadBeside) -> Reading:
     """The site with what is assumed; values that no site file can have are left out of it."""
     for _ in range(_MOST_REFUSED):
         reading = read_site(file, draft.text(assumed=True).encode(), beside)
-        wrong = {f.path: f.message for f in reading.findings if _is_of_form(draft, f)}
+        malformed = [finding for finding in reading.findings if _is_of_form(draft, finding)]
+        draft.malformed += [(f, place) for f in malformed if (place := draft.origin(f.path))]
+        wrong = {finding.path: finding.message for finding in malformed}
         if not wrong:
             break
         # From the end, so that the numbers of those before stay.

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from generator.adoption.found import Ended, Item, ItemEnd, Loss, Word
-from generator.diagnostics import KeyPath, visible
+from generator.diagnostics import Finding, KeyPath, visible
 from generator.records import replace
 from generator.sitefile.source import Plain
 from generator.sitefile.unfinished import TODO
@@ -28,6 +28,8 @@ class Draft:
         self.comments: dict[KeyPath, str] = {}
         self.guesses: list[str] = []
         self.losses: list[Loss] = []
+        # Values of a form that no site file can have, with where each was found.
+        self.malformed: list[tuple[Finding, Word]] = []
         self.ended: list[Ended] = []
         # What nobody stated and nothing follows from, by path; the data has what audits assume.
         self.todo: dict[KeyPath, str] = {}

@@ -35,6 +35,12 @@ def audit(adopted: Adoption) -> list[Remark]:
         about = (one for one in other.assumed.findings if one.path[:1] in (("engine",), ("model",)))
         found += [remark for finding in about for remark in _remark(other, finding)]
     found += own.remarks(adopted)
+    if not _is_running(adopted):
+        found += [
+            Remark(one.rule, one.severity, one.message, one.help, Place(word.file, "", word.span))
+            for one, word in adopted.draft.malformed
+            if not {"engine", "model"}.isdisjoint(one.path)
+        ]
     unique = {(r.rule, r.place.file, r.place.span, r.message): r for r in found}
     return sorted(unique.values(), key=_order)
 
@@ -75,9 +81,7 @@ def _remark(adopted: Adoption, finding: Finding) -> Iterator[Remark]:
 def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
     """Whether what runs contradicts a rule that only computes, or can't see all files."""
     if finding.rule in ("SG520", "SG537", "SG538", "SG556", "SG631"):
-        return any(
-            container.is_running for node in adopted.found.nodes for container in node.containers
-        )
+        return _is_running(adopted)
     origin = adopted.origin(finding.path)
     if finding.rule == "SG323":
         # NVIDIA's own way to connect two Sparks gives the fabric link-local addresses.
@@ -93,6 +97,11 @@ def _is_disproved(adopted: Adoption, finding: Finding) -> bool:
         is_alone = all(node.place for node in nodes) and not is_set
         return bool(origin and not origin.text and (is_removed or is_alone))
     return False
+
+
+def _is_running(adopted: Adoption) -> bool:
+    """Whether the files say that a container runs."""
+    return any(own.is_running for node in adopted.found.nodes for own in node.containers)
 
 
 def _is_missing(adopted: Adoption, text: str) -> bool:
