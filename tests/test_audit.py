@@ -596,4 +596,4 @@ def test_values_that_no_engine_takes_are_told(tmp_path: Path, sparkgen: Command)
     (tmp_path / "compose.yaml").write_text(json.dumps({"services": {"llama": compose}}))
     outcome = sparkgen("audit", "compose.yaml", "--format", "json", cwd=tmp_path)
     rules = {finding["rule"] for finding in json.loads(outcome.out)["findings"]}
-    assert {"SG103", "SG631", "SG675"} <= rules
+    assert {"SG103", "SG632", "SG675"} <= rules
