@@ -1289,3 +1289,14 @@ def test_any_text_is_kept_as_what_it_is(value: str, comment: str, loss: str, fil
         "nodes": [{"name": value}],
         "engine": {"args": {"flag": [value, value]}},
     }
+
+
+def test_engines_that_ssh_starts_are_on_their_hosts(tmp_path: Path, sparkgen: Command) -> None:
+    """Two engines with one port are on two nodes, also if a host is only an address."""
+    start = "docker run --gpus all vllm/vllm-openai:v0.32.0 --port 8000 --model openai/gpt-oss-"
+    for hosts in (("lab1", "lab2"), ("10.0.0.11", "10.0.0.12")):
+        text = f"#!/bin/sh\nssh {hosts[0]} {start}120b\nssh -p 22 me@{hosts[1]} '{start}20b'\n"
+        (tmp_path / "start.sh").write_text(text)
+        site = yaml.safe_load(sparkgen("import", "start.sh", cwd=tmp_path).out)
+        names = hosts if hosts[0].isalnum() else ("spark1", "spark2")
+        assert [group["nodes"] for group in site["groups"]] == [[name] for name in names]

@@ -20,7 +20,7 @@ class Word:
 
     `doubt` says why a shell doesn't execute it, or may not, `around` are the kinds of blocks that
     it is in, and `remark` is said of what is less certain than stated. `script` is its text with
-    the places of its parts, if a shell may read it.
+    the places of its parts, if a shell may read it, and `host` where SSH has it executed.
     """
 
     text: str
@@ -31,6 +31,7 @@ class Word:
     around: tuple[str, ...] = ()
     remark: str = ""
     script: Any = None
+    host: str = ""
 
     @property
     def is_removed(self) -> bool:

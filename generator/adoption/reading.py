@@ -37,6 +37,7 @@ from generator.adoption.yaml_file import Yaml
 from generator.capture import Capture, CaptureError
 from generator.capture.archive import read as read_archive
 from generator.diagnostics import listed
+from generator.grouping import grouped
 from generator.records import record, replace
 from generator.sitefile import source
 from generator.sitefile.text_types import TEXT_TYPES
@@ -357,7 +358,9 @@ class _Reader:
             found = (FoundContainer("settings", env=settings),)
         if found:
             assigned = tuple(v for word in words for v in docker.variable(word))
-            self._add(one.node, FoundNode(containers=found, assigned=assigned))
+            self._add(one.node, FoundNode(assigned=assigned))
+            for node, containers in _by_host(found, one.node).items():
+                self._add(node, FoundNode(containers=tuple(containers)))
         if is_read or found or text.text.startswith("#!"):
             self._items += items.of_commands([*all_words, *all_arrays], here)
         return is_read or bool(found)
@@ -391,6 +394,17 @@ class _Reader:
         known = self._nodes.get(name, FoundNode(name))
         both = {key: _joined(getattr(known, key), getattr(node, key)) for key in _FIELDS}
         self._nodes[name] = replace(known, **both)
+
+
+def _by_host(found: Iterable[FoundContainer], node: str) -> dict[str, list[FoundContainer]]:
+    """Containers by the node that a script starts them on through SSH, if all are on several."""
+    own = [(next((w.host for w in one.words[:1] or (one.image,) if w), ""), one) for one in found]
+    hosts = list(dict.fromkeys(host.rpartition("@")[2] for host, _ in own))
+    if node or not all(hosts) or len(hosts) < 2:
+        return {node: [one for _, one in own]}
+    fit = all(TEXT_TYPES["hostname"].fits(host) for host in hosts)
+    names = {host: host if fit else f"spark{at}" for at, host in enumerate(hosts, 1)}
+    return grouped((names[host.rpartition("@")[2]], one) for host, one in own)
 
 
 _FIELDS = [key for key in FoundNode.__annotations__ if key != "name"]

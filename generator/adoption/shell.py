@@ -48,6 +48,8 @@ _CONDITIONS = re.compile(r"\[\[\s[^\n]{0,400}?\s\]\]|\(\([^\n]{0,400}?\)\)")
 _PATTERNS = re.compile(r"[^\s;&#][^\n();&]{0,400}\)")
 # What executes a script that is given as a word, and what does so in a container.
 _RUNS = re.compile(r"(?:.*/)?(ssh|eval)")
+# Its options with an argument of their own.
+_SSH_TAKES = re.compile(r"-[46AaCfGgKkMNnqsTtVvXxYy]*[BbcDEeFIiJLlmOopQRSWw]")
 _ELSEWHERE = re.compile(r"(?:.*[/=])?(docker|podman|nerdctl|kubectl|apptainer|singularity|srun)")
 _MAX_LINE = 400
 _MAX_SHOWN = 60
@@ -85,7 +87,7 @@ def unwrapped(
 
     Scripts that a container executes are read if they are `by_any`.
     """
-    runs, last, is_next = "", "", False
+    runs, last, is_next, host = "", "", False, ""
     for word in words:
         is_script = is_next or (runs in ("ssh", "eval") and not last.startswith("-"))
         if is_script and re.search(r"\s", word.text) and (by_any or runs != "elsewhere"):
@@ -94,9 +96,14 @@ def unwrapped(
             text = word.script or Text(word.file, word.text)
             own = _Shell(text, len(word.text), known, True)
             inner = own.control.settled(own.words(0))
-            yield from (*ends, *(_within(one, word) for one in inner), *ends)
+            yield from (*ends, *(_within(one, word, host) for one in inner), *ends)
         else:
-            yield word
+            yield replace(word, host=host) if host and not word.host else word
+        is_option = word.text.startswith("-") or _SSH_TAKES.fullmatch(last)
+        if word.breaks:
+            host = ""
+        elif runs == "ssh" and not host and not is_option:
+            host = word.text
         is_next, last = is_script_next(word.text, is_next), word.text
         if word.breaks or not runs:
             found = _RUNS.fullmatch(word.text)
@@ -104,12 +111,13 @@ def unwrapped(
             runs = found[1] if found else "elsewhere" if is_elsewhere else ""
 
 
-def _within(word: Word, outer: Word) -> Word:
-    """A word of a script that is given as a word."""
+def _within(word: Word, outer: Word, host: str) -> Word:
+    """A word of a script that is given as a word, and is executed on `host`."""
     around = (*outer.around, *word.around)
     span = word.span if outer.script else outer.span
     doubt, remark = word.doubt or outer.doubt, word.remark or outer.remark
-    return Word(word.text, word.file, span, word.breaks, doubt, around, remark, word.script)
+    host = word.host or host
+    return Word(word.text, word.file, span, word.breaks, doubt, around, remark, word.script, host)
 
 
 def is_script_next(text: str, was_next: bool) -> bool:
