@@ -256,12 +256,13 @@ def _service(unit: str, own: NodeFiles, files: NodeFiles, known: TextFacts) -> s
     images = {image for text in reads.values() for image in _IMAGE.findall(text)}
     words = (words for name in _SECRETS.get(unit, ()) for words in known.get(name, ()))
     secrets = {re.split("[= ]", each)[-1] for each in words}
-    kept = (s.KEPT for s in SERVICES.values() if any(e.activation.unit == unit for e in s.ENTRIES))
+    served = [s for s in SERVICES.values() if any(e.activation.unit == unit for e in s.ENTRIES)]
     first = _REGISTER if unit == state.PROXY else ""
     needs = {
         *(state.Need("image", image) for image in images),
         *(state.Need("secret", name) for name in secrets),
-        *(state.Need("kept", what, source=first) for what in kept if what),
+        *(state.Need("kept", s.KEPT, source=first) for s in served if s.KEPT),
+        *(state.Need("package", name) for s in served for name in s.PACKAGES),
     }
     if unit == state.PROXY and (path := _first(known, "TLS_CERTIFICATE")):
         made = "make the certificate and install it: operator/certificates.sh"

@@ -17,7 +17,7 @@ Ends = tuple[str, str]
 
 # What is fetched, built, installed, written or copied.
 _Fetched = Literal["image", "squashfs", "model", "folder", "vocabulary", "file", "job's file"]
-NeedKind = _Fetched | Literal["built image", "environment", "secret", "key", "kept"]
+NeedKind = _Fetched | Literal["built image", "environment", "secret", "key", "kept", "package"]
 
 
 @record
@@ -28,7 +28,7 @@ class Need:
     folder that models and vocabularies are read from, the release in an environment, the checksum
     of a file or of what an image is built from, or of keys between nodes these nodes; `source` is
     the model's revision, the vocabulary's URL, or the image that pyxis gets a file of. `kept` is
-    what a service stores.
+    what a service stores, and a `package` one of Ubuntu's.
     """
 
     kind: NeedKind

@@ -56,6 +56,7 @@ class Ssh(Service):
     """SSH between the nodes, and its hardening."""
 
     NAME = "ssh"
+    PACKAGES = ("fail2ban",)
     ENTRIES = (
         Entry("etc/fail2ban/jail.d/sparkgen.conf", _RELOAD, values=_values),
         Entry("etc/ssh/ssh_config.d/40-sparkgen.conf", NOTHING, wanted=several, values=_values),

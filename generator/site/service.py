@@ -48,7 +48,7 @@ class Service:
     it runs only on the head, or where the gateway does. `IS_OF_GROUPS`: each of several engines has
     one of its own. `IS_BEFORE_ENGINES`: every request of a client passes through it. `IMAGES` are
     the fields with its container images. `KEPT` is what it stores on its node, if it is on one,
-    that no bundle contains.
+    that no bundle contains, and `PACKAGES` are what Ubuntu has to have installed for it.
     """
 
     __slots__ = ()
@@ -58,6 +58,7 @@ class Service:
     OPERATOR_ENTRIES: ClassVar[tuple[OperatorEntry, ...]] = ()
     FORMER: ClassVar[tuple[Activation, ...]] = ()
     KEPT: ClassVar[str] = ""
+    PACKAGES: ClassVar[tuple[str, ...]] = ()
     IS_ON_HEAD: ClassVar[bool] = False
     IS_OF_GROUPS: ClassVar[bool] = False
     IS_BEFORE_ENGINES: ClassVar[bool] = False
