@@ -37,8 +37,6 @@ RIGHT = [
     ("vllm", "0.27.0.post1", "args: {reasoning-config: {reasoning_parser: deepseek_r1}}"),
     ("sglang", "0.5.12", "args: {cuda-graph-max-bs: 16}"),
     ("sglang", "0.5.19.post1", "args: {cuda-graph-max-bs: 16}"),
-    # Versions older than the known ones accept what the nearest one accepts.
-    ("vllm", "0.18.1", "args: {max-num-partial-prefills: 2}"),
     # Flags, variables and parsers that the site declares for a custom build.
     ("vllm", "0.33.0+own", "args: {dspark-profile: fast}\n  own: {flags: [dspark-profile]}"),
     ("vllm", "0.33.0+own", "args: {dspark.profile: fast}\n  own: {flags: [dspark]}"),
@@ -215,20 +213,29 @@ def test_correct_setting_has_no_finding(engine: str, version: str, settings: str
     assert [finding.message for finding in read_site("site.yaml", text.encode()).findings] == []
 
 
-# Versions newer than the known ones, too; that nothing is known about them is said once.
-NEWER = [
-    ("vllm", "0.34.0", "args: {watchdog-config: {timeout: 60}}"),
-    ("tensorrt-llm", "1.4.0rc1", "args: {enable_chunked_prefill: true}"),
+# Versions newer or older than the known ones, too; that nothing is known about them is said once.
+UNKNOWN = [
+    ("vllm", "0.34.0", "newer", "args: {watchdog-config: {timeout: 60}}"),
+    ("vllm", "0.8.5", "older", "args: {max-num-partial-prefills: 2}"),
+    ("sglang", "0.4.1", "older", "args: {watchdog-timeout: 60}"),
+    ("tensorrt-llm", "1.4.0rc1", "newer", "args: {enable_chunked_prefill: true}"),
 ]
 
 
-@pytest.mark.parametrize(("engine", "version", "settings"), NEWER)
-def test_newer_version_only_says_that_it_is_not_known(
-    engine: str, version: str, settings: str
+@pytest.mark.parametrize(("engine", "version", "age", "settings"), UNKNOWN)
+def test_version_beyond_all_only_says_that_it_is_not_known(
+    engine: str, version: str, age: str, settings: str
 ) -> None:
     text = SITE.format(engine=engine, version=version, settings=settings)
     (finding,) = read_site("site.yaml", text.encode()).findings
     assert (finding.rule, finding.severity) == ("SG630", Severity.NOTE)
+    assert f"{version} is {age} than sparkgen knows" in finding.message
+
+
+@pytest.mark.parametrize("version", ["25.11-py3", "0.1.dev12774"])
+def test_version_that_is_no_release_is_not_older(version: str) -> None:
+    text = SITE.format(engine="vllm", version=version, settings="args: {seed: 1}")
+    assert not read_site("site.yaml", text.encode()).findings
 
 
 def test_source_in_the_catalog_is_checked() -> None:

@@ -20,7 +20,7 @@ _YEARS = range(20, 100)
 _WARNINGS = ("SG638", "SG646")
 
 
-@rule("SG630", Severity.NOTE, unless="SG605 SG613", suppressed_by="SG441")
+@rule("SG630", Severity.NOTE, unless="SG247 SG605 SG613", suppressed_by="SG441")
 def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
     """Settings that only a custom build or a newer engine can have are reported once."""
     if flags.is_covered or flags.is_between:
@@ -30,9 +30,9 @@ def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
         {entry_of(fault) for fault in faults}, key=lambda entry: ("env" in entry, entry[-1])
     )
     if not entries:
-        if _is_newer(flags):
+        if age := _age(flags):
             yield Fault(
-                f"{flags.parser.title} {flags.engine.version} is newer than sparkgen knows: its "
+                f"{flags.parser.title} {flags.engine.version} is {age} than sparkgen knows: its "
                 f"settings are checked as for {flags.parser.catalog.version}",
                 ("engine", "version"),
                 "on a node, 'launch.sh --describe-engine' lists its own for 'sparkgen catalog add'",
@@ -50,12 +50,15 @@ def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
     )
 
 
-def _is_newer(flags: CheckedFlags) -> bool:
-    """Whether it is a release after all that have a catalog, where each has one."""
+def _age(flags: CheckedFlags) -> str:
+    """Whether it is a release before or after all that have a catalog, where each has one."""
     known, own = versions(flags.engine.name), version(flags.engine.version).public
-    newest = version(known[-1]).public
     is_dated = len(own.release) == 2 and own.release[0] in _YEARS
-    return len(known) > 1 and own > newest and not is_dated
+    if len(known) < 2 or is_dated:
+        return ""
+    # What has no number at all, or one that is none of a release, sorts before every release.
+    is_older = own.release > (0, 1) and own < version(known[0])
+    return "newer" if own > version(known[-1]).public else "older" if is_older else ""
 
 
 @rule("SG631", Severity.WARNING)
