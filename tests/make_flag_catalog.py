@@ -33,6 +33,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
@@ -99,7 +100,12 @@ def _takes_one(function: Callable[..., object]) -> bool:
 
 
 def values_of(module: Path, name: str) -> tuple[str, ...]:
-    """The words of a registry: the keys of a mapping, or the members of a class or a Literal."""
+    """The words of a registry: the keys of a mapping, or the members of a class or a Literal.
+
+    Those of a decorator, `@NAME`, are its first arguments in all modules that a pattern names.
+    """
+    if name.startswith("@"):
+        return tuple(dict.fromkeys(_registered(module, name[1:])))
     for node in ast.walk(ast.parse(module.read_text("utf-8"))):
         if isinstance(node, ast.ClassDef) and node.name == name:
             assigned = (each for each in node.body if isinstance(each, ast.Assign))
@@ -107,6 +113,16 @@ def values_of(module: Path, name: str) -> tuple[str, ...]:
         if isinstance(node, ast.Assign | ast.AnnAssign) and _target(node) == name and node.value:
             return tuple(map(ast.literal_eval, _words_of(node.value)))
     raise LookupError(f"{module} has no {name}")
+
+
+def _registered(modules: Path, decorator: str) -> Iterator[str]:
+    """The names under which classes are registered by a decorator."""
+    for module in sorted(modules.parent.glob(modules.name)):
+        for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+            for call in node.decorator_list if isinstance(node, ast.ClassDef) else ():
+                if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(f".{decorator}"):
+                    names = ast.literal_eval(call.args[0])
+                    yield from [names] if isinstance(names, str) else names
 
 
 def _target(node: ast.Assign | ast.AnnAssign) -> str:
@@ -134,12 +150,20 @@ def differences(flags: Sequence[Flag], earlier: FlagCatalog) -> Iterator[str]:
 
 
 def with_values(flags: Sequence[Flag], specs: Sequence[str], package: Path) -> list[Flag]:
-    """The flags with values from registries, each specified as `FLAG=FILE:NAME`."""
+    """The flags with values from registries, each specified as `FLAG=FILE:NAME`.
+
+    The first registry of a flag that the package has is taken.
+    """
     known: dict[str, tuple[str, ...]] = {}
     for spec in specs:
         flag, _, where = spec.partition("=")
         module, _, name = where.partition(":")
-        known[f"--{flag}"] = values_of(package / module, name)
+        if not known.get(f"--{flag}"):
+            with suppress(LookupError, FileNotFoundError):
+                known[f"--{flag}"] = values_of(package / module, name)
+    wanted = {f"--{spec.partition('=')[0]}" for spec in specs}
+    unread = wanted.difference(known) & {each.names[0] for each in flags if not each.choices}
+    assert not unread, f"{package} has no registry of {', '.join(sorted(unread))}"
     return [
         replace(each, known=known[each.names[0]])
         if each.names[0] in known and not each.choices

@@ -6,7 +6,8 @@ The tables are `schemas/engines/ENGINE.tsv` and, for vLLM, `schemas/vllm-setting
 `schemas/vllm-kinds.tsv`; what they say of other releases stays. What a wheel can't say is in
 `schemas/corrections.tsv`. A second run changes nothing, nor does one for the newest release that
 the tables have. The libraries that build the parser must be installed: pydantic and regex for
-vLLM, msgspec for SGLang. The catalogs of TensorRT-LLM and llama.cpp are not made from wheels.
+vLLM, msgspec for SGLang, and dill before 0.5.6. The catalogs of TensorRT-LLM and llama.cpp are
+not made from wheels.
 """
 
 import argparse
@@ -45,16 +46,21 @@ _LISTS = ("choices", "known")
 
 @record
 class Source:
-    """Where a wheel has the parser of an engine, and what else says what its flags are."""
+    """Where a wheel has the parser of an engine, and what else says what its flags are.
+
+    Several places are those of different releases: the first that a wheel has is taken.
+    """
 
     command: str
-    parser: str
+    parsers: tuple[str, ...]
     traits: tuple[str, ...]
     prefix: str
     # The modules that name variables, and the object that maps them to their readers.
     modules: tuple[str, ...]
     readers: str = ""
     absent: tuple[str, ...] = ()
+    # Modules of the engine that can't be loaded here, and have no part in the parser.
+    replaced: tuple[str, ...] = ()
     # Registries of values, and classes of JSON, as FLAG=FILE:NAME.
     values: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
@@ -63,30 +69,55 @@ class Source:
 
 
 _BACKENDS = "v1/attention/backends/registry.py:AttentionBackendEnum"
+_EARLIER_BACKENDS = "attention/backends/registry.py:AttentionBackendEnum"
+_TOOLS, _REASONING = "_TOOL_PARSERS_TO_REGISTER", "_REASONING_PARSERS_TO_REGISTER"
 SOURCES = {
     "vllm": Source(
         command="vllm serve",
-        parser="vllm.entrypoints.common.cli_args:make_arg_parser",
+        parsers=(
+            "vllm.entrypoints.common.cli_args:make_arg_parser",
+            "vllm.entrypoints.openai.cli_args:make_arg_parser",
+        ),
         traits=("underscores", "dotted"),
         prefix="VLLM_",
         modules=("envs.py",),
         readers="vllm.envs:environment_variables",
-        values=(
-            "tool-call-parser=tool_parsers/__init__.py:_TOOL_PARSERS_TO_REGISTER",
-            "reasoning-parser=reasoning/__init__.py:_REASONING_PARSERS_TO_REGISTER",
-            f"attention-backend={_BACKENDS}",
-            f"mm-encoder-attn-backend={_BACKENDS}",
+        replaced=(
+            "vllm.entrypoints.openai.protocol",
+            "vllm.entrypoints.openai.chat_completion.protocol",
+            "vllm.entrypoints.openai.engine.protocol",
+            "vllm.entrypoints.openai.responses.protocol",
+            "vllm.entrypoints.openai.completion.protocol",
+            "vllm.platforms",
         ),
-        classes=("speculative-config=config/speculative.py:SpeculativeConfig",),
+        values=(
+            f"tool-call-parser=tool_parsers/__init__.py:{_TOOLS}",
+            f"tool-call-parser=entrypoints/openai/tool_parsers/__init__.py:{_TOOLS}",
+            "tool-call-parser=entrypoints/openai/tool_parsers/*.py:@register_module",
+            f"reasoning-parser=reasoning/__init__.py:{_REASONING}",
+            "reasoning-parser=reasoning/*.py:@register_module",
+            f"attention-backend={_BACKENDS}",
+            f"attention-backend={_EARLIER_BACKENDS}",
+            f"mm-encoder-attn-backend={_BACKENDS}",
+            f"mm-encoder-attn-backend={_EARLIER_BACKENDS}",
+            "quantization=model_executor/layers/quantization/__init__.py:QuantizationMethods",
+            "load-format=model_executor/model_loader/__init__.py:LoadFormats",
+        ),
+        classes=(
+            "speculative-config=config/speculative.py:SpeculativeConfig",
+            "speculative-config=config/__init__.py:SpeculativeConfig",
+            "speculative-config=config.py:SpeculativeConfig",
+        ),
         warnings=("engine/*.py", "entrypoints/**/*.py"),
     ),
     "sglang": Source(
         command="sglang serve",
-        parser="sglang.srt.server_args:ServerArgs.add_cli_args",
+        parsers=("sglang.srt.server_args:ServerArgs.add_cli_args",),
         traits=("iec",),
         prefix="SGLANG_",
         modules=("*.py", "cli/*.py", "srt/**/*.py", "kernels/**/*.py", "benchmark/**/*.py"),
         absent=("torch.npu",),
+        replaced=("sglang.srt.distributed",),
         warnings=("srt/server_args.py", "srt/arg_groups/**/*.py"),
     ),
 }
@@ -105,16 +136,19 @@ class Described:
 def described(source: Source, folder: Path) -> Described:
     """Read an unpacked wheel."""
     with pretended():
-        target, package = loaded(source.parser, folder, source.absent)
+        target, package = loaded(
+            place_of(source.parsers, folder), folder, source.absent, source.replaced
+        )
         parser = parser_of(target)
         assert isinstance(parser, argparse.ArgumentParser)
+        assert flags_of(parser), f"{source.command} has no flags in {folder}"
         flags = with_values(flags_of(parser), source.values, package)
         variables = _variables(source, folder, package)
     why = {**_warned(source.warnings, package), **_replaced_by(parser)}
-    keys = {
-        f"--{flag}": tuple(_fields(package / module, name))
-        for flag, module, name in (re.split("[=:]", spec) for spec in source.classes)
-    }
+    keys: dict[str, tuple[str, ...]] = {}
+    for flag, module, name in (re.split("[=:]", spec) for spec in source.classes):
+        if (package / module).exists():
+            keys[f"--{flag}"] = keys.get(f"--{flag}") or tuple(_fields(package / module, name))
     return Described(
         tuple(
             replace(
@@ -127,6 +161,12 @@ def described(source: Source, folder: Path) -> Described:
         variables,
         parser.allow_abbrev,
     )
+
+
+def place_of(places: Sequence[str], folder: Path) -> str:
+    """The first of the places, as `MODULE:NAME`, whose module is there."""
+    modules = ((place, place.partition(":")[0].replace(".", "/")) for place in places)
+    return next(place for place, module in modules if (folder / f"{module}.py").exists())
 
 
 def _variables(source: Source, folder: Path, package: Path) -> dict[str, str]:
@@ -262,13 +302,15 @@ def catalog(engine: str, version: str, release: Described, schemas: Path) -> tup
     new = VersionCatalog(version, tuple(flags), variables)
     every = [new, *map(version_catalog, others.values())]
     every.sort(key=lambda each: parsed(each.version))
-    head = head_of(path, source.command, source.parser)
+    head = head_of(path, source.command, source.parsers[0])
     return catalog_text(head, [*held, "equals"], every, source.prefix, bool(source.readers)), flags
 
 
 def _before(others: Mapping[str, FlagCatalog], version: str) -> FlagCatalog | None:
-    older = [each for name, each in others.items() if parsed(name) < parsed(version)]
-    return max(older, key=lambda each: parsed(each.version), default=None)
+    """The catalog of the release before one, or of the first of all if none is before it."""
+    in_order = sorted(others.values(), key=lambda each: parsed(each.version))
+    older = [each for each in in_order if parsed(each.version) < parsed(version)]
+    return next(iter((*older[-1:], *in_order)), None)
 
 
 # What people must decide
@@ -340,7 +382,8 @@ def make(engine: str, version: str, wheel: Path, schemas: Path) -> None:
         text, flags = catalog(engine, version, release, schemas)
         lines = list(decisions(engine, version, flags, release, schemas))
         tables = {schemas / "engines" / f"{engine}.tsv": text}
-        if engine == "vllm":
+        # What these say of the first release that was read, they say of none before it.
+        if engine == "vllm" and ENGINE_TRAITS[engine].startup_since <= parsed(version).release:
             more, remarks = _of_vllm(version, folder / "vllm", schemas)
             tables |= more
             lines += remarks

@@ -56,7 +56,8 @@ class _Anything:
     def __or__(self, _: object) -> "_Anything":
         return self
 
-    __ror__ = __add__ = __radd__ = __sub__ = __mul__ = __rmul__ = __truediv__ = __or__
+    __ror__ = __add__ = __radd__ = __sub__ = __mul__ = __rmul__ = __or__
+    __truediv__ = __rtruediv__ = __or__
 
     def __iter__(self) -> Iterator[Any]:
         return iter(())
