@@ -118,7 +118,7 @@ def test_versions_that_have_a_word_or_a_line() -> None:
         ("0.27.0.post1", ("0.27.1", "0.27.0")),
         ("0.26.1rc1.dev439+g7b9f2dad8", ("0.27.0", "0.26.0")),
         ("0.29.1rc1.dev17+g1234567.d20260913", ("0.30.0", "0.29.0")),
-        ("0.10.2", ("0.19.0",)),
+        ("0.9.2", ("0.10.0",)),
         ("0.33.0.post1", ("0.33.0",)),
         ("1.0", ("0.33.0",)),
     ],
@@ -175,8 +175,9 @@ def test_replacements_have_the_version_of_a_removal() -> None:
         order = versions(program)
         if "=" in name or gone not in order:
             continue
-        having = [version for version in order if has(program, version, name)]
-        assert having[-1:] == [order[order.index(gone) - 1]], name
+        last = order[order.index(gone) - 1]
+        # A later release may have it again.
+        assert has(program, last, name) and not has(program, gone, name), name
 
 
 def has(program: str, version: str, name: str) -> bool:

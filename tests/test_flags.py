@@ -89,6 +89,10 @@ def test_generated_command_is_accepted(bundle: Bundle) -> None:
     assert faults(bundle.site) == []
 
 
+# The rules that say what an engine refuses, among it what a release before a flag does not know.
+RULES_OF_STARTS = {"SG247", "SG672", "SG674"}
+
+
 @pytest.mark.drawn
 @pytest.mark.parametrize("bundle", SERVING, ids=str)
 def test_generated_command_is_accepted_by_every_version(bundle: Bundle) -> None:
@@ -100,7 +104,8 @@ def test_generated_command_is_accepted_by_every_version(bundle: Bundle) -> None:
         reading = read_site("site.yaml", raw.replace(old, new))
         if reading.site:
             assert reading.site.parts[0].engine.version == version
-            assert faults(reading.site) == []
+            told = {finding.rule for finding in reading.findings} & RULES_OF_STARTS
+            assert faults(reading.site) == [] or told
 
 
 # The values that ray.sh fills in, by part of the option's name.

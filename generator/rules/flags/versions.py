@@ -20,7 +20,7 @@ _YEARS = range(20, 100)
 _WARNINGS = ("SG638", "SG646")
 
 
-@rule("SG630", Severity.NOTE, unless="SG247 SG605 SG613", suppressed_by="SG441")
+@rule("SG630", Severity.NOTE, unless="SG247 SG605 SG613 SG616", suppressed_by="SG441")
 def settings_of_an_unknown_version(flags: CheckedFlags) -> Iterator[Fault]:
     """Settings that only a custom build or a newer engine can have are reported once."""
     if flags.is_covered or flags.is_between:
