@@ -265,7 +265,7 @@ def _classes() -> Mapping[tuple[str, str], str]:
 def class_since(start: Start) -> str | None:
     """The first release with a class for the model, if this is an earlier one; not of builds."""
     first, own = _classes().get((start.engine.name, start.model_type)), start.engine.version
-    is_release = own.replace(".", "").isdecimal()
+    is_release = own.replace(".post", "").replace(".", "").isdecimal()
     return first if first and is_release and version(own) < version(first) else None
 
 
