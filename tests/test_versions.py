@@ -3,9 +3,13 @@
 import itertools
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.version import Version
 from tables import of_each
 
-from generator.catalogs.versions import release, version
+from generator.catalogs.versions import place, release, version
+from generator.engines.startup import Condition
 
 # As PEP 440's "Summary of permitted suffixes and relative ordering" has them, oldest first.
 ORDERED = (
@@ -68,3 +72,39 @@ def test_own_build_is_based_on_a_public_version() -> None:
 @pytest.mark.parametrize("text", ["25.11-py3", "latest", "", "0.33.0+"])
 def test_invalid_versions_still_compare(text: str) -> None:
     assert version(text) < version("26.0")
+
+
+RELEASES = st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 2)).map(
+    lambda numbers: ".".join(map(str, numbers))
+)
+SUFFIXES = st.tuples(
+    st.sampled_from(["", "rc1", "rc29", "a1", "b2", "-rc.2"]),
+    st.sampled_from(["", ".post1", ".post2", "-1"]),
+    st.sampled_from(["", ".dev0", ".dev693"]),
+    st.sampled_from(["", "+own", "+g7b9f2dad8.d20260913", "+cu130"]),
+).map("".join)
+
+
+@given(RELEASES, SUFFIXES, RELEASES, RELEASES)
+def test_bounds_hold_for_every_kind_of_version(
+    release: str, suffix: str, since: str, until: str
+) -> None:
+    text, given = release + suffix, Version(release + suffix)
+    condition = Condition(lambda start: None, "", place(since), place(until))
+    assert condition.holds(place(text)) == (Version(since) <= given < Version(until))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_reached"),
+    [
+        ("0.28.0rc1", False),
+        ("0.27.1rc1.dev693+g7b9f2dad8", False),
+        ("0.28.0", True),
+        ("0.28.0+own", True),
+        ("0.28.0.post1", True),
+        ("0.28.1rc1.dev3+g7b9f2dad8", True),
+        ("nightly", True),
+    ],
+)
+def test_release_that_a_version_has_reached(text: str, is_reached: bool) -> None:
+    assert (place(text) >= place("0.28.0")) == is_reached

@@ -44,6 +44,11 @@ class Version(NamedTuple):
         """The version that a custom build was made from."""
         return self._replace(local=())
 
+    @property
+    def is_between(self) -> bool:
+        """Whether it was built between two releases, and may have the code of either."""
+        return self.pre != _FINAL or self.epoch == _LATER_THAN_ALL
+
 
 @cache
 def version(text: str) -> Version:
@@ -75,6 +80,21 @@ def version(text: str) -> Version:
 def release(text: str) -> Release:
     """The release that a version belongs to or precedes: (0, 33) for `0.33.0rc1+own`."""
     return version(text).release
+
+
+def place(text: str) -> Release:
+    """Where a version is among the releases, to compare with the place of a bound.
+
+    What precedes a release, such as `0.28.0rc1`, is before (0, 28) and after every earlier release;
+    what follows it, such as `0.28.0.post1` or a custom build, is at (0, 28).
+    """
+    own = version(text)
+    if own.epoch:
+        return (_LATER_THAN_ALL,)
+    if own.pre == _FINAL or not own.release:
+        return own.release
+    *first, last = own.release
+    return (*first, last - 1, _LATER_THAN_ALL)
 
 
 def _is_plain(text: str) -> bool:

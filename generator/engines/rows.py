@@ -26,7 +26,7 @@ from operator import attrgetter, eq, ge, gt, le, lt, ne
 from typing import Any
 
 from generator import catalogs, precompiled, resources
-from generator.catalogs.versions import Release, release, version
+from generator.catalogs.versions import Release, place, version
 from generator.diagnostics import KeyPath, did_you_mean
 from generator.engines import keys
 from generator.engines.startup import SPECULATIVE, Condition, Effect, Refusal, Refusals, Start
@@ -92,8 +92,8 @@ def conditions(engine: str, facts: RowFacts | None = None) -> tuple[Condition, .
         Condition(
             check,
             row.get("source", ""),
-            release(row["since"]) if "since" in row else (),
-            release(row["until"]) if "until" in row else None,
+            place(row["since"]) if "since" in row else (),
+            place(row["until"]) if "until" in row else None,
             Effect(row.get("effect", "fails")),
         )
         for check, row in checks
@@ -214,7 +214,7 @@ class _Reader:
         for bound, is_met in _RELEASES.items():
             if bound in test:
                 limit = test[bound].get(str(value))
-                return limit is not None and is_met(release(start.engine.version), release(limit))
+                return limit is not None and is_met(place(start.engine.version), place(limit))
         if "not" in test:
             met = self._met(start, test["not"], value)
             return None if met is None else not met
@@ -265,8 +265,8 @@ def _classes() -> Mapping[tuple[str, str], str]:
 def class_since(start: Start) -> str | None:
     """The first release with a class for the model, if this is an earlier one; not of builds."""
     first, own = _classes().get((start.engine.name, start.model_type)), start.engine.version
-    is_release = own.replace(".post", "").replace(".", "").isdecimal()
-    return first if first and is_release and version(own) < version(first) else None
+    is_release = not (version(own).is_between or version(own).local)
+    return first if first and is_release and place(own) < place(first) else None
 
 
 def _drafts_setting(start: Start, name: str) -> Iterator[tuple[str, Any]]:

@@ -12,7 +12,7 @@ from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog
 from generator.catalogs.variables import common
-from generator.catalogs.versions import Release, release
+from generator.catalogs.versions import Release, place, release
 from generator.diagnostics import KeyPath
 from generator.fit.requested import defaults
 from generator.models.architecture import Shape, known_checkpoint, shape
@@ -59,9 +59,9 @@ class Condition:
     until: Release | None = None
     effect: Effect = Effect.FAILS
 
-    def holds(self, text: str) -> bool:
-        """Whether it holds for a version."""
-        return self.since <= release(text) and (self.until is None or release(text) < self.until)
+    def holds(self, own: Release) -> bool:
+        """Whether it holds for a version, by its place."""
+        return self.since <= own and (self.until is None or own < self.until)
 
 
 @record
@@ -167,17 +167,18 @@ def verdicts(
 ) -> list[Verdict]:
     """The refusals by those conditions that hold for the engine's version, each once.
 
-    Nothing is certain for versions older than those that were read, nor for custom builds, which
-    may be patched.
+    Nothing is certain for versions older than those that were read, for candidates of a release
+    that no longer refuses it, nor for custom builds, which may be patched.
     """
     text = engine.version
     is_read = ENGINE_TRAITS[engine.name].startup_since <= release(text)
     is_read = is_read and not catalogs.is_patched(engine.image, text)
     found = (
-        Verdict(refusal, condition.effect, bool(condition.source) and is_read)
+        Verdict(refusal, condition.effect, bool(condition.source and is_read and is_kept))
         for start in starts_of(engine, model)
         for condition in conditions
-        if condition.holds(text)
+        if condition.holds(place(text))
+        for is_kept in [condition.holds(release(text))]
         for refusal in _several(condition.check(start))
     )
     return list({(each.refusal.path, each.refusal.message): each for each in found}.values())

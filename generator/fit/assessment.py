@@ -9,7 +9,7 @@ from generator import catalogs
 from generator.catalogs import COMPUTED, DraftCache
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.speculation import has_no_weights
-from generator.catalogs.versions import release
+from generator.catalogs.versions import place
 from generator.fit import formulas
 from generator.fit.beside import Beside, beside
 from generator.fit.caches import Cache, cache
@@ -660,7 +660,7 @@ def _beyond(
     vllm/models/qwen4_exp/nvidia/qsa.py, line 189, and 0.31.0 has them (pull request 55557).
     """
     paging = ENGINE_TRAITS[engine.name].paging
-    name, version = f"{ENGINE_TRAITS[engine.name].title} {engine.version}", release(engine.version)
+    name, version = f"{ENGINE_TRAITS[engine.name].title} {engine.version}", place(engine.version)
     if paging is None:
         if known.compressed and known.compressed.sources:
             yield f"how {name} divides its room among windows and entries for several layers"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Literal, cast
 
-from generator.catalogs.versions import release
+from generator.catalogs.versions import place
 from generator.diagnostics import KeyPath
 from generator.fit.formulas import GB, GIB
 from generator.models.architecture import known_checkpoint
@@ -117,7 +117,7 @@ def _holds(condition: str, model: DeclaredModel, engine: DeclaredEngine) -> bool
         sees = checkpoint is not None and checkpoint.vision_gb > 0
         return sees and not engine.settings.is_on("language-model-only")
     if condition.startswith("before:"):
-        return release(engine.version) < release(condition.removeprefix("before:"))
+        return place(engine.version) < place(condition.removeprefix("before:"))
     if condition.startswith("!"):
         return all(value in _OFF for value in _values(engine, condition[1:]))
     name, is_compared, word = condition.partition("=")

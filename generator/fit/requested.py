@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.engines.traits import BatchDefaults, Paging
-from generator.catalogs.versions import Release, release
+from generator.catalogs.versions import Release, place
 from generator.fit.formulas import CACHED, GIB, NOT_FREE_BYTES, captured_sizes
 from generator.records import record, replace
 from generator.settings.flags import EngineSettings
@@ -127,7 +127,7 @@ def requested(
     drafted = (model.speculative.tokens or 0) if model.speculative else 0
     batch = defaults(engine)
     running = model.max_sequences or batch.counted_sequences or batch.sequences
-    paging, version = traits.paging, release(engine.version)
+    paging, version = traits.paging, place(engine.version)
     graphs = _graphs(engine, running, drafted) if paging else None
     return Requested(
         context=context,
@@ -247,9 +247,7 @@ def _reserves_graphs(engine: DeclaredEngine) -> bool:
     if paging is None:
         return True
     switch = engine.environment.first(paging.graphs_variable)
-    return (
-        switch == "1" if switch in ("0", "1") else release(engine.version) >= paging.counts_graphs
-    )
+    return switch == "1" if switch in ("0", "1") else place(engine.version) >= paging.counts_graphs
 
 
 def _pool(model: DeclaredModel, settings: EngineSettings, flag: str) -> int | None:
@@ -263,7 +261,7 @@ def _caches_prefixes(engine: DeclaredEngine) -> bool:
     paging, settings, flag = ENGINE_TRAITS[engine.name].paging, engine.settings, _PREFIXES
     if paging is None or flag in settings:
         return paging is not None and settings.is_on(flag)
-    return release(engine.version) >= paging.caches_states
+    return place(engine.version) >= paging.caches_states
 
 
 def share_bytes(visible: float, utilization: float, shares_free: bool) -> float:

@@ -6,7 +6,7 @@ from math import gcd
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.versions import release
+from generator.catalogs.versions import place
 from generator.diagnostics import Replace, Severity, listed
 from generator.fit.requested import stages_of
 from generator.models.architecture import GATED_DELTA, known_checkpoint, shape
@@ -71,7 +71,7 @@ def _overrides(engine: DeclaredEngine) -> Iterator[str]:
 def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """The kernels for the model's format are known to be correct on a GB10."""
     first = ENGINE_TRAITS[engine.name].nvfp4_kernels
-    old = first is not None and release(engine.version) < first
+    old = first is not None and place(engine.version) < first
     if old and _form(model).startswith("nvfp4") and not _uses_marlin(engine):
         known = shape(model)
         marlin = (
@@ -154,7 +154,7 @@ def slow_delta_layers(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     delta = known and known.recurrent and known.recurrent.kind == GATED_DELTA
     if "gated-delta" in engine.own.supports or catalogs.is_patched(engine.image, engine.version):
         return
-    if delta and fixed and release(engine.version) < fixed:
+    if delta and fixed and place(engine.version) < fixed:
         later = ".".join(map(str, fixed))
         yield Fault(
             f"the model's gated delta layers are slow on a GB10 with {engine.name} "

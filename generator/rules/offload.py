@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from generator import catalogs
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.versions import release
+from generator.catalogs.versions import place
 from generator.diagnostics import listed
 from generator.engines import ENGINES, written_offload
 from generator.models.architecture import shape
@@ -47,7 +47,7 @@ def unsupported_kv_offload(model: DeclaredModel, engine: DeclaredEngine) -> Faul
             f"remove it: {title} has a connector of its own",
             unsafe=bool(flag),
         )
-    elif offload and release(engine.version) < traits.since:
+    elif offload and place(engine.version) < traits.since:
         first = ".".join(map(str, traits.since))
         yield Fault(
             f"{title} {engine.version} keeps no KV cache on disk; {first} is the first that does",

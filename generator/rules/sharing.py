@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.versions import version
+from generator.catalogs.versions import place
 from generator.diagnostics import Related, Severity, listed, replacements
 from generator.fit.assessment import Fit, assess, held_share
 from generator.fit.beside import beside
@@ -183,13 +183,13 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Faults:
         if not shared or engine is None:
             continue
         traits, (other, node) = ENGINE_TRAITS[engine.name], shared[0]
-        place = (*group.path, "engine") if group.is_own else group.path
+        path = (*group.path, "engine") if group.is_own else group.path
         where = f"{node}, where {other.name} serves too"
-        if version(engine.version).release < traits.shares_since:
+        if place(engine.version) < traits.shares_since:
             since = ".".join(map(str, traits.shares_since))
             yield Fault(
                 f"{traits.title} {engine.version} takes all memory that is free on {where}",
-                (*place, "version"),
+                (*path, "version"),
                 f"use {since} or later, whose cache can be limited, or another node",
                 nodes=(node,),
             )
@@ -197,14 +197,14 @@ def engines_that_share_a_node(groups: Groups, nodes: Nodes) -> Faults:
             inside = f", under '{traits.settings_flag}'" if traits.tokens_setting else ""
             yield Fault(
                 f"the KV cache of {group.name} has no limit on {where}",
-                (*place, "name"),
+                (*path, "name"),
                 f"write {listed(map(repr, lacking), 'and')} into 'args'{inside}",
                 nodes=(node,),
             )
         elif launcher(engine) != ENGINE_TRAITS[engine.name].launchers[0]:
             yield Fault(
                 f"launcher '{launcher(engine)}' can't share {where}",
-                (*place, "launcher"),
+                (*path, "launcher"),
                 f"write 'launcher: {ENGINE_TRAITS[engine.name].launchers[0]}', or use another node",
                 nodes=(node,),
             )

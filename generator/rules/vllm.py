@@ -1,7 +1,7 @@
 """Rules about vLLM's settings."""
 
 from generator.catalogs.advice import TOOL_CHOICE, TOOL_PARSER
-from generator.catalogs.versions import release
+from generator.catalogs.versions import place
 from generator.diagnostics import Add, KeyPath, Replace
 from generator.fit.assessment import Fit
 from generator.fit.requested import defaults, has_full_graphs
@@ -33,7 +33,7 @@ def fewer_states(model: DeclaredModel, engine: DeclaredEngine, fit: Fit) -> Faul
     if most is None or running <= most or not has_full_graphs(engine):
         return
     whose = "" if model.max_sequences else ", vLLM's default,"
-    if known and known.recurrent and release(engine.version) >= _COUNTS_STATES:
+    if known and known.recurrent and place(engine.version) >= _COUNTS_STATES:
         yield Fault(
             f"each of {running} sequences{whose} needs a block for its states, and the KV cache "
             f"has {most}{'' if given else ' at most'}",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
-from generator.catalogs.versions import Release, release
+from generator.catalogs.versions import Release, place
 from generator.records import record
 
 # What clients request of a model, which other kinds of models don't serve.
@@ -117,7 +117,7 @@ class Method:
 
     def is_in(self, version: str) -> bool:
         """Whether a version of the engine has it."""
-        number = release(version)
+        number = place(version)
         return number >= self.since and (not self.until or number < self.until)
 
 
@@ -181,7 +181,7 @@ class Commands:
     def own_share(self, version: str) -> str:
         """Its default share of the memory in a version, which need not be known."""
         if version:
-            since_then = [share for since, share in self.own_shares if since <= release(version)]
+            since_then = [share for since, share in self.own_shares if since <= place(version)]
             return since_then[-1] if since_then else ""
         return self.own_shares[-1][1] if self.own_shares else ""
 
@@ -349,7 +349,7 @@ class EngineTraits:
         if self.tuned_by_one is None or ranks == 1:
             return False
         first, end = self.tuned_by_one
-        return first <= release(version) < end
+        return first <= place(version) < end
 
     def commit(self, version: str) -> str | None:
         """The git commit of a version, if known: builds are counted, and tagged with a b."""
@@ -361,15 +361,15 @@ class EngineTraits:
     def settles(self, version: str) -> Mapping[str, str]:
         """The word for each key of a model that a version settles at startup."""
         found = self.determines.items()
-        return {key: word for key, (since, word) in found if since <= release(version)}
+        return {key: word for key, (since, word) in found if since <= place(version)}
 
     def batch(self, version: str) -> BatchDefaults:
         """The defaults of a version."""
-        return [batch for batch in self.batches if batch.since <= release(version)][-1]
+        return [batch for batch in self.batches if batch.since <= place(version)][-1]
 
     def finest_block(self, version: str) -> int | None:
         """The fewest columns per scale of FP8 blocks that a version accepts, if known."""
-        found = [least for since, least in self.finest_blocks if since <= release(version)]
+        found = [least for since, least in self.finest_blocks if since <= place(version)]
         return found[-1] if found else None
 
 
@@ -377,7 +377,7 @@ def read(kind: Any, value: Any) -> Any:
     """A value of one of these types, from what YAML has in its place."""
     parts = get_args(kind)
     if kind == Release:
-        return release(value)
+        return place(value)
     if hasattr(kind, "__match_args__"):
         fields, types = kind.__match_args__, kind.__annotations__
         named = dict(zip(fields, value, strict=False)) if isinstance(value, list) else value

@@ -1,7 +1,7 @@
 """What the rows of `schemas/startup/vllm.yaml` ask beside the site's own settings."""
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.versions import release
+from generator.catalogs.versions import place
 from generator.engines.rows import RowFacts
 from generator.engines.startup import Start
 from generator.engines.vllm.startup.kinds import FACTS as OF_KINDS
@@ -63,7 +63,7 @@ def _is_aligned(start: Start) -> bool | None:
     """
     if not start.known or not start.known.recurrent:
         return None
-    given, of_release = start.value("enable-prefix-caching"), release(start.engine.version)
+    given, of_release = start.value("enable-prefix-caching"), place(start.engine.version)
     paging = ENGINE_TRAITS[start.engine.name].paging
     caches = bool(paging and of_release >= paging.caches_states) if given is None else given
     mode = start.word("mamba-cache-mode")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.versions import Release, release
+from generator.catalogs.versions import Release, place
 from generator.engines.rows import RowFacts, class_since
 from generator.engines.startup import Start
 from generator.records import record
@@ -33,7 +33,7 @@ class Kind:
 def kinds() -> Mapping[str, Kind]:
     """The known kinds by model_type."""
     return {
-        name: Kind(images == "yes", *(_NEVER if r == "-" else release(r) for r in releases))
+        name: Kind(images == "yes", *(_NEVER if r == "-" else place(r) for r in releases))
         for name, *releases, images in rows("vllm-kinds")
     }
 
@@ -41,7 +41,7 @@ def kinds() -> Mapping[str, Kind]:
 def _has(feature: str, start: Start) -> bool | None:
     """Whether the class has it; what the oldest release that was read has may be older."""
     since = getattr(kinds().get(start.model_type), feature, None)
-    own = release(start.engine.version)
+    own = place(start.engine.version)
     if since is None or own < since == _OLDEST or class_since(start):
         return None
     return bool(since <= own)
