@@ -1096,6 +1096,42 @@ def test_variables_that_compose_leaves_to_a_shell() -> None:
         assert [f.rule for f in result.findings if f.severity is Severity.ERROR] == []
 
 
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("vllm/vllm-openai:vllm-x86_64-cu13-0.25.1-7a33ba9", "0.25.1+own"),
+        ("own/vllm:v0.26.1rc1.dev693-cu130", "0.26.1rc1.dev693+own"),
+        ("own/vllm:cuda-13.0.1-vllm-0.27.0", "0.27.0+own"),
+        ("own/vllm:torch2.9.1", "0.33.0+own"),
+    ],
+)
+def test_version_in_a_tag(image: str, version: str) -> None:
+    text = f"docker run {image} vllm serve openai/gpt-oss-20b\n"
+    result = adopt(read([Input("", "start.sh", text.encode())]), "mine", "mine.yaml")
+    assert yaml.safe_load(result.text)["engine"]["version"] == version
+
+
+def test_files_beside_a_compose_file() -> None:
+    text = (
+        "services:\n  vllm:\n    image: own/vllm:1\n    volumes: ['./moe-configs:/moe:ro']\n"
+        "    environment: {VLLM_TUNED_CONFIG_FOLDER: /moe, NCCL_IB_GID_INDEX: '${INDEX:-}'}\n"
+        "    command: [vllm, serve, openai/gpt-oss-20b]\n"
+    )
+    result = adopt(read([Input("", "compose.yaml", text.encode())]), "mine", "mine.yaml")
+    engine = yaml.safe_load(result.text)["engine"]
+    assert engine["files"] == [{"source": "moe-configs", "target": "/moe"}]
+    assert list(engine["env"]) == ["VLLM_TUNED_CONFIG_FOLDER"]
+
+
+def test_plugin_whose_path_only_a_shell_knows() -> None:
+    text = (
+        "vllm serve openai/gpt-oss-20b --reasoning-parser nano_v3"
+        ' --reasoning-parser-plugin "$(dirname "$0")/nano_v3.py"\n'
+    )
+    result = adopt(read([Input("", "start.sh", text.encode())]), "mine", "mine.yaml")
+    assert yaml.safe_load(result.text)["engine"]["args"]["reasoning-parser-plugin"] == "TODO"
+
+
 def test_engine_that_is_started_in_a_container_with_ray() -> None:
     run = import_script(
         "docker run -d --gpus all --name node vllm/vllm-openai:v0.33.0 ray start --head --block\n"

@@ -17,6 +17,10 @@ _OF_THE_SYSTEM = re.compile(
 _USUAL = re.compile(
     r"((~|%h|/root|/home/(?P<user>[a-z_][a-z0-9_-]*)|\$(HOME|\{HOME\}))/\.cache|/var/cache/sparkgen)/huggingface"
 )
+# Beside the Compose file or the script.
+_BESIDE = re.compile(
+    r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\))/((?!\.)[A-Za-z0-9._-]{1,80}(?:/(?!\.)[A-Za-z0-9._-]{1,80}){0,9})"
+)
 _CACHE = re.compile(r".*(cache|huggingface|\.triton|\.tiktoken).*", re.IGNORECASE)
 
 
@@ -133,6 +137,11 @@ def _settle(draft: Draft, mount: FoundMount, is_named: bool) -> None:
     """Write one mount among the engine's files, or say why not."""
     if _OF_THE_SYSTEM.fullmatch(mount.target):
         draft.same("sparkgen mounts it, or every container has it")
+    elif (beside := _BESIDE.fullmatch(mount.source)) and is_named:
+        path = ("engine", "files", len(draft.get("engine", "files") or []))
+        why = "the place of this folder or file: copy it beside the site file"
+        draft.put((*path, "source"), beside[1], mount.word, why)
+        draft.put((*path, "target"), mount.target, mount.word)
     elif not all(TEXT_TYPES["path"].fits(path) for path in (mount.source, mount.target)):
         draft.lose("its whole path is not stated: see 'engine.files' and 'model'", mount.word)
     elif not (is_named or _is_file(mount)):

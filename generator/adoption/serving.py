@@ -218,12 +218,20 @@ def _guessed_version(command: Command) -> str:
     likely = command.likely or start.version
     if image is None or not image.text:
         return likely
-    tagged = re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)(?![0-9.])", image.text)
-    # Anything older than the first Sparks counts the publisher's own builds.
-    first = ENGINE_TRAITS[command.engine].commands.first_release
-    oldest = release(first or versions(command.engine)[0])
-    is_known = tagged is not None and release(tagged[1]) >= oldest
-    return f"{tagged[1] if tagged and is_known else likely}+own"
+    # Anything older than the first Sparks counts the publisher's own builds, and another major
+    # version is that of something else in the image.
+    known = versions(command.engine)
+    oldest = release(ENGINE_TRAITS[command.engine].commands.first_release or known[0])
+    numbers = (each for each in _TAGGED.findall(image.text.rpartition(":")[2]))
+    fitting = [n for n in numbers if release(n) >= oldest and n[0] == known[-1][0]]
+    return f"{fitting[0] if fitting else likely}+own"
+
+
+# A release in a tag, perhaps of a candidate or a build of a branch.
+_TAGGED = re.compile(
+    r"(?:^|(?<=[-_]))v?([0-9]+\.[0-9]+\.[0-9]+(?:rc[0-9]+)?(?:\.post[0-9]+)?(?:\.dev[0-9]+)?)"
+    r"(?![0-9.])"
+)
 
 
 def _image(draft: Draft, command: Command) -> None:
@@ -321,6 +329,7 @@ _AROUND = {
     "&& if case while until": "only under a condition of the script",
     "for select": "once for each word of a loop",
 }
+_PLUGIN = "/opt/parsers/own.py"
 _NO_FLAG = "an argument that sparkgen doesn't know"
 _ARGUMENTS = "arguments, which are known only when it runs; nothing else names the model"
 _ONLY_RUNNING = "the model's name, which is known only when it runs"
@@ -357,7 +366,11 @@ def _flag(draft: Draft, command: Command, entry: ArgumentEntry, key: str | None)
         and not _is_secret(key)
         and key not in ("model.name", "model.file")
     ):
-        draft.lose(entry.place.remark or "only the shell knows its value", entry.place)
+        why = entry.place.remark or "only the shell knows its value"
+        draft.lose(why, entry.place)
+        if entry.name.endswith("-plugin"):
+            # Without it, the parsers that it adds would be unknown.
+            draft.need(("engine", "args", entry.name), f"the path of the plug-in: {why}", _PLUGIN)
     elif entry.name == "download-dir" and in_hub(command.container, str(entry.value)):
         draft.lose("models are in the folder 'hub' of 'model.cache': move them there", entry.place)
     elif key == "engine.parallel.data" and command.entry(DATA_PARALLEL_ATTENTION):

@@ -11,6 +11,7 @@ from generator.adoption.text import is_open
 from generator.catalogs.commands import version_variables
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, versions
+from generator.catalogs.nccl import is_ours
 from generator.catalogs.vocabularies import VARIABLE
 from generator.derive import environment
 from generator.diagnostics import KeyPath
@@ -84,10 +85,12 @@ def _end(variable: FoundVariable, cabling: FoundCabling, secrets: Collection[str
         return Ended(item, ItemEnd.OTHER, why="the image or the system reads it")
     if name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") and text == "1":
         return Ended(item, ItemEnd.DEFAULT, why="nothing is downloaded while it serves")
-    if text == REMOVED:
-        return Ended(item, ItemEnd.LOST, why="the capture left out its value")
-    if _SECRET.search(name):
+    if not text and is_ours(name):
+        # Compose sets to nothing what its own environment does not have.
+        return Ended(item, ItemEnd.DEFAULT, why="it is empty: NCCL has a default for it")
+    if text == REMOVED or _SECRET.search(name):
         why = "a key: write its name under 'engine.secrets' if the engine reads it"
+        why = "the capture left out its value" if text == REMOVED else why
         return Ended(item, ItemEnd.LOST, why=why)
     if _OWN_ADDRESS.fullmatch(name) or name in _set_anyway():
         return Ended(item, ItemEnd.DEFAULT, why="sparkgen sets it for each node")
