@@ -4,6 +4,7 @@ The conditions of an engine are in its own module. Each has the line of the engi
 comes from and the versions for which it holds; rules turn them into findings.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
@@ -119,6 +120,15 @@ class Start(Asked):
         engine = self.engine
         return not engine.own.supports and catalogs.is_patched(engine.image, engine.version)
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether its build may have what its release lacks and later ones have.
+
+        Patches bring that, unlike a build of a commit, whose number `+g7b9f2dad8` ends with.
+        """
+        is_commit = re.search(r"\+g[0-9a-f]{7,40}(\.d[0-9]{8})?$", self.engine.version)
+        return self.is_unstated and not is_commit
+
     def value(self, name: str, *keys: str) -> Any:
         """The value of a flag, or of a key of its JSON; None if it is not given."""
         return self.settings.value(name, *keys)
@@ -177,7 +187,7 @@ def verdicts(
         Verdict(refusal, condition.effect, bool(condition.source and is_read and is_kept))
         for start in starts_of(engine, model)
         for condition in conditions
-        if condition.holds(place(text))
+        if condition.holds(place(text)) and not (condition.until and start.is_ahead)
         for is_kept in [condition.holds(release(text))]
         for refusal in _several(condition.check(start))
     )

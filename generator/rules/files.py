@@ -207,8 +207,9 @@ def path_that_is_not_in_the_container(
 @rule("SG696", suppressed_by=_FLAG_FAULTS)
 def relative_path(engine: DeclaredEngine) -> Faults:
     """A file that an argument names has its full path."""
-    # A script or a mod may put the file into the working directory.
+    # A script, a mod or an image of one's own may put the file into the working directory.
     changed = engine.prepare or (engine.derived and (engine.derived.mods or engine.derived.run))
+    changed = changed or catalogs.is_patched(engine.image, engine.version)
     for name, key, text in () if changed else _flag_texts(engine):
         if is_relative_file(name, text):
             source = text.removeprefix("./").removeprefix("~/")
