@@ -44,7 +44,7 @@ def does_not_fit(
         yield _changed(nodes, model, engine, fit, fault)
 
 
-@rule("SG538", Severity.WARNING, unless=_INVALID_MODEL)
+@rule("SG538", Severity.NOTE, unless=_INVALID_MODEL)
 def may_not_fit(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -95,7 +95,7 @@ def fits_shorter(
     yield _changed(nodes, model, engine, fit, fault)
 
 
-@rule("SG537", Severity.WARNING, unless=_INVALID_MODEL)
+@rule("SG537", Severity.NOTE, unless=_INVALID_MODEL)
 def fits_newer_releases(
     nodes: Sequence[DeclaredNode], engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
@@ -274,7 +274,7 @@ def fewer_sequences(model: DeclaredModel, fit: Fit) -> Iterator[Fault]:
         )
 
 
-@rule("SG522", Severity.WARNING, unless=f"SG504 SG507 {_UNFIT}", of_version=True)
+@rule("SG522", Severity.NOTE, unless=f"SG504 SG507 {_UNFIT}", of_version=True)
 def tight(
     nodes: Sequence[DeclaredNode], model: DeclaredModel, engine: DeclaredEngine, fit: Fit
 ) -> Iterator[Fault]:
