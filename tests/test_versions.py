@@ -108,3 +108,6 @@ def test_bounds_hold_for_every_kind_of_version(
 )
 def test_release_that_a_version_has_reached(text: str, is_reached: bool) -> None:
     assert (place(text) >= place("0.28.0")) == is_reached
+@pytest.mark.parametrize("text", ["nightly", "0.1.dev20610+g4b276a363.d20260910"])
+def test_builds_without_a_release_are_newer_than_all(text: str) -> None:
+    assert release(text) > release("99.0")

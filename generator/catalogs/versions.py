@@ -59,7 +59,7 @@ def version(text: str) -> Version:
     any two texts can be compared.
     """
     if text == NIGHTLY:
-        return Version(_LATER_THAN_ALL, (), _FINAL, _NO_POST, _NO_DEV, ())
+        return Version(_LATER_THAN_ALL, (_LATER_THAN_ALL,), _FINAL, _NO_POST, _NO_DEV, ())
     text = re.sub(r"^b(?=\d+$)", "", text)
     if _is_plain(text):
         return Version(0, _release(text), _FINAL, _NO_POST, _NO_DEV, ())
@@ -67,9 +67,11 @@ def version(text: str) -> Version:
     if not found:
         return Version(0, (), _FINAL, _NO_POST, _NO_DEV, _local(text))
     rest = found["local"] or text.strip()[found.end() :]
+    # setuptools-scm counts from 0.1 where it finds no tag, as in copies without the history.
+    is_untagged = found["release"] == "0.1" and found["dev"] and found["local"]
     return Version(
         int(found["epoch"] or 0),
-        _release(found["release"]),
+        (_LATER_THAN_ALL,) if is_untagged else _release(found["release"]),
         _pre(found),
         _post(found),
         int(found["dev_number"] or 0) if found["dev"] else _NO_DEV,
