@@ -21,7 +21,7 @@ ModelFacts = Mapping[str, Any]
 # The basis of a size that follows from a model's shape and format.
 COMPUTED = "computed"
 
-_ANOTHER_MODEL = r"distill|reap|prune|draft|eagle|dflash|dspark|speculator|medusa"
+_ANOTHER_MODEL = r"distill|reap|prune|draft|eagle|dflash|dspark|speculator|medusa|vision"
 
 
 @record

@@ -10,14 +10,16 @@ from enum import Enum
 from typing import Any
 
 from generator import catalogs
+from generator.catalogs import Checkpoint
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog
 from generator.catalogs.variables import common
 from generator.catalogs.versions import Release, place, release
 from generator.diagnostics import KeyPath
 from generator.fit.requested import defaults
-from generator.models.architecture import Shape, known_checkpoint, shape
-from generator.records import record
+from generator.models.architecture import Shape, known_checkpoint, known_shape, shape
+from generator.models.formats import named_form
+from generator.records import record, replace
 from generator.settings.environment import Values
 from generator.settings.flags import Asked, EngineSettings
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel, Parallel
@@ -140,10 +142,10 @@ class Start(Asked):
 
 def starts_of(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Start]:
     """What a site starts an engine with, for each set of nodes with the same variables."""
-    checkpoint = known_checkpoint(model)
+    checkpoint = known_checkpoint(model) or _alike(engine, model)
     given = model.architecture or {}
     facts = checkpoint.architecture.facts if checkpoint else given
-    known = shape(model)
+    known = shape(model) or (known_shape(checkpoint) if checkpoint else None)
     for values in engine.environment.together(_read_variables(engine)):
         yield Start(
             engine=engine,
@@ -153,6 +155,21 @@ def starts_of(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Start]:
             form=checkpoint.format if checkpoint else str(given.get("format", "")),
             environment=values,
         )
+
+
+def _alike(engine: DeclaredEngine, model: DeclaredModel) -> Checkpoint | None:
+    """The catalog's checkpoint that a source outside it is named after, in the format it names.
+
+    A build of one's own may have been made for such a source; one of a commit is not.
+    """
+    if not model.source or model.architecture or known_checkpoint(model):
+        return None
+    if re.search(r"\+(?!g[0-9a-f]{7})", engine.version):
+        return None
+    name = catalogs.named_after(model.source)
+    found = catalogs.checkpoint(name) if name else None
+    form = named_form(model.source)
+    return replace(found, hf_id=model.source, format=form) if found else None
 
 
 def _read_variables(engine: DeclaredEngine) -> Iterator[str]:
@@ -178,11 +195,12 @@ def verdicts(
     """The refusals by those conditions that hold for the engine's version, each once.
 
     Nothing is certain for versions older than those that were read, for candidates of a release
-    that no longer refuses it, nor for custom builds, which may be patched.
+    that no longer refuses it, for custom builds, which may be patched, nor of a model that is only
+    known by its name.
     """
     text = engine.version
     is_read = ENGINE_TRAITS[engine.name].startup_since <= release(text)
-    is_read = is_read and not catalogs.is_patched(engine.image, text)
+    is_read = is_read and not catalogs.is_patched(engine.image, text) and not _alike(engine, model)
     found = (
         Verdict(refusal, condition.effect, bool(condition.source and is_read and is_kept))
         for start in starts_of(engine, model)

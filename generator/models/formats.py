@@ -42,6 +42,13 @@ def packing(config: Config, text: Config, quantized: object) -> tuple[str, str]:
     return MIXED, doubt
 
 
+def named_form(source: str) -> str:
+    """The format that the name of a repository tells; empty if it tells none."""
+    name = source.rsplit("/", 1)[-1].lower()
+    words = ((word, form) for (by, word), form in _FORMATS.items() if by == "word")
+    return next((form for word, form in words if word in name), "")
+
+
 def _form(quantization: Config) -> str | None:
     method = str(quantization.get("quant_method", "")).lower().replace("_", "-")
     algorithm = str(quantization.get("quant_algo", "")).upper()
