@@ -17,6 +17,9 @@ OTHERS = {"SG520", "SG521", "SG522", "SG523", "SG527", "SG530", "SG531", "SG537"
 OTHERS |= {"SG556", "SG657", "SG669", "SG689"}
 # What stopped some starts and not others.
 REPORTED = "SG658"
+# What a release lacks on a GB10 for any start, or any of such a model, whatever ended this one
+# elsewhere: a word of the finding, and one of a start that ended so.
+_OF_ALL_STARTS = {"ptxas": "sm_121a", "DeepGEMM": "Unknown", "tokens by default": "multimodal"}
 _ABOUT = ("source", "says", "engine", "silent", "told")
 
 
@@ -28,7 +31,14 @@ def _findings(row: dict[str, Any]) -> list[Finding]:
 
 @of_each(ROWS)
 def test_refused_start(row: dict[str, Any]) -> None:
-    told = [finding.rule for finding in _findings(row) if finding.rule not in OTHERS]
+    told = [
+        finding.rule
+        for finding in _findings(row)
+        if finding.rule not in OTHERS
+        and all(
+            said in row["says"] for word, said in _OF_ALL_STARTS.items() if word in finding.message
+        )
+    ]
     assert bool(told) != row.get("silent", False), row["source"]
 
 

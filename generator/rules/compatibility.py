@@ -10,6 +10,7 @@ from generator.catalogs.versions import place
 from generator.diagnostics import Replace, Severity, listed
 from generator.fit.requested import stages_of
 from generator.models.architecture import GATED_DELTA, known_checkpoint, shape
+from generator.models.formats import named_form
 from generator.rules.registry import Fault, Faults, rule, to_remove
 from generator.sitefile.declaration import DeclaredEngine, DeclaredModel
 
@@ -72,7 +73,8 @@ def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """The kernels for the model's format are known to be correct on a GB10."""
     first = ENGINE_TRAITS[engine.name].nvfp4_kernels
     old = first is not None and place(engine.version) < first
-    if old and _form(model).startswith("nvfp4") and not _uses_marlin(engine):
+    form = _form(model) or named_form(model.source or "")
+    if old and form.startswith("nvfp4") and not _uses_marlin(engine):
         known = shape(model)
         marlin = (
             "'moe-backend: marlin' under engine.args"
@@ -82,8 +84,8 @@ def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
         others = [f"write 'name: {name}'" for name in _int4(model)][:1]
         ways = [f"write {marlin}", *others]
         yield Fault(
-            f"vLLM {engine.version} may give garbage answers with this model: before 0.20, some "
-            "models in NVFP4 did on a GB10",
+            f"vLLM {engine.version} may give garbage answers with this model, or stop with an "
+            "illegal instruction: before 0.20, some models in NVFP4 did on a GB10",
             model.path,
             f"check some answers first; if they are wrong, {listed(ways)}",
         )
