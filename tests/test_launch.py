@@ -254,7 +254,7 @@ def test_unknown_option(tmp_path: Path, stand_ins: StandIns) -> None:
     assert (done.returncode, done.stderr) == (
         2,
         "usage: launch.sh [--group NAME] "
-        "[--bare | --check | --check-engine | --describe-engine | --create]\n",
+        "[--bare | --check | --check-engine | --rehearse [-] | --describe-engine | --create]\n",
     )
     assert not list(stand_ins.calls.iterdir())
 

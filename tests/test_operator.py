@@ -251,6 +251,43 @@ def test_deploy_has_each_node_ask_its_engine(statuses: str, status: int, recordi
 
 
 DEPLOYED = ("spark2", "spark3", "spark1")
+SAYS = '{"stage": "rehearsal", "status": "%s"}\\n'
+# A rank ends as the test says, or, if it does not, when it is told how the others went.
+RANK = f"""\
+[[ $* != *-O\\ exit* && $* == *--rehearse* ]] || exit 0
+{RECORD}{NODE}if [[ -s $CALLS/$node ]]; then printf '{SAYS}' accepted; fi
+if [[ -e $CALLS/$node && ! -s $CALLS/$node ]]; then printf '{SAYS}' refused; exit 1; fi
+cat >"$CALLS/$node.told"
+"""
+
+
+@pytest.mark.parametrize(
+    ("ends", "status", "told"),
+    [(("spark1", "1"), 0, "\nserved\n"), (("spark1", ""), 1, "\n"), (("spark3", ""), 1, "\n")],
+)
+def test_deploy_rehearses_all_ranks_at_once(
+    ends: tuple[str, str], status: int, told: str, recording: Laptop
+) -> None:
+    """Where one ends, all do; they are told whether the head has served."""
+    name, says = ends
+    (recording.calls / name).write_text(says)
+    recording.add("ssh", RANK)
+    done = recording.run("deploy.sh", "--rehearse")
+    assert done.returncode == status, done.stderr
+    called = [f"{SSH} {n} sudo -S -p '' /opt/sparkgen/launch.sh --rehearse -" for n in DEPLOYED]
+    assert sorted(recording.recorded()) == sorted(called)
+    others = [recording.calls / f"{n}.told" for n in DEPLOYED if n != name or says]
+    assert {file.read_text() for file in others} == {told}
+    assert ("refused" in done.stdout, "accepted" in done.stdout) == (bool(status), not status)
+
+
+def test_deploy_rehearses_an_engine_on_all_of_its_nodes(recording: Laptop) -> None:
+    recording.add("ssh", RANK)
+    for words in (["spark1"], ["--skip", "spark2"]):
+        done = recording.run("deploy.sh", "--rehearse", *words)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert "the engine on spark2,spark3,spark1 starts on all of them or on none" in done.stderr
+    assert recording.recorded() == []
 
 
 def test_deploy_refuses_what_it_does_not_know(recording: Laptop) -> None:

@@ -158,7 +158,7 @@ COMMAND = re.compile(
 MEANT = {
     "node/opt/sparkgen/health.sh": ["curl"],
     "node/opt/sparkgen/job.sh": ["docker"],
-    "node/opt/sparkgen/launch.sh": ["docker"],
+    "node/opt/sparkgen/launch.sh": ["docker", "python3"],
     "node/opt/sparkgen/models.sh": ["curl", "rsync", "ssh", "rsync", "ssh"],
     "node/opt/sparkgen/mpi.sh": ["mpirun"],
     "node/opt/sparkgen/nccl-test.sh": ["mpirun"],

@@ -41,8 +41,8 @@ def say(text):
 
 
 def end_one(engines):
-    """End the first of the engines that runs; its unit would start it again."""
-    for engine in engines:
+    """End the first of the engines that runs, or is rehearsed; its unit would start it again."""
+    for engine in (*engines, *(each.replace("engine", "rehearsal", 1) for each in engines)):
         answer = ""
         try:
             answer = kill(engine)
