@@ -134,6 +134,79 @@ def test_refusal_is_shown_at_its_line(
     assert [rank["status"] for rank in data["ranks"]] == ["refused", "not asked yet"]
 
 
+REHEARSED = {"stage": "rehearsal", "status": "accepted", "seconds": 71}
+UNREHEARSED = REHEARSED | {"status": "could not ask", "why": "the GPU is in use by 7, python3"}
+OUT_OF_MEMORY = REHEARSED | {"status": "refused", "error": "OutOfMemoryError"}
+OUT_OF_MEMORY |= {"message": "CUDA out of memory: reduce max_num_seqs"}
+TRIED = "it has answered with random weights: only the checkpoint's files were not tried"
+
+
+def test_rehearsal_adds_to_what_was_asked(pair: Path, sparkgen: Command) -> None:
+    """It keeps the weights that the lock has, and one that was not possible changes nothing."""
+    found = {"parameter_bytes": 36_400_000_000}
+    for node in ("spark1", "spark2"):
+        say(pair, node, {"stage": "layers", "status": "accepted", "found": found})
+    assert check(sparkgen, pair, "spark1.json", "spark2.json").code == 0
+    say(pair, "spark1", REHEARSED)
+    say(pair, "spark2", UNREHEARSED)
+    outcome = check(sparkgen, pair, "spark1.json", "spark2.json")
+    assert outcome.code == 0
+    assert outcome.out.splitlines() == [
+        f"spark1: accepted; {TRIED}",
+        f"spark2: accepted; rehearsal: {UNREHEARSED['why']}",
+    ]
+    assert check(sparkgen, pair).out.splitlines() == [
+        f"spark1: accepted, by the lock; {TRIED}",
+        "spark2: accepted, by the lock",
+    ]
+    assert (pair / "pair-chatbot.lock.yaml").read_text().count("weights: 36400000000") == 2
+
+
+def test_rehearsal_that_fails_is_a_refusal_of_the_group(pair: Path, sparkgen: Command) -> None:
+    say(pair, "spark1", REHEARSED)
+    say(pair, "spark2", OUT_OF_MEMORY)
+    outcome = check(sparkgen, pair, "spark1.json", "spark2.json", "--format", "json")
+    data = json.loads(outcome.out)
+    (finding,) = [each for each in data["findings"] if each["rule"] == "SG870"]
+    assert (outcome.code, finding["path"]) == (1, "model.max_sequences")
+    assert finding["help"] == "it did not start on spark2 with random weights"
+    assert [rank["status"] for rank in data["ranks"]] == ["accepted", "refused"]
+    assert [rank["rehearsal"] for rank in data["ranks"]] == ["accepted", "refused"]
+    # A later one may show that it is mended, for the same settings.
+    say(pair, "spark2", REHEARSED)
+    assert check(sparkgen, pair, "spark2.json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "rehearsed", "status"),
+    [
+        (END, REHEARSED, "accepted"),
+        (END, UNREHEARSED, "accepted"),
+        (END, OUT_OF_MEMORY, "refused"),
+        (END | {"status": "could not ask"}, REHEARSED, "accepted"),
+        (END | {"status": "could not ask"}, UNREHEARSED, "could not ask"),
+        (END | {"status": "refused"}, REHEARSED, "refused"),
+    ],
+)
+@pytest.mark.parametrize("order", [1, -1])
+def test_refusal_without_a_rehearsal_stands(
+    asked: dict[str, Any],
+    rehearsed: dict[str, Any],
+    status: str,
+    order: int,
+    pair: Path,
+    sparkgen: Command,
+) -> None:
+    """Random weights replace a setting that may be what is refused; both may be in one file."""
+    texts = []
+    for stage in (asked, rehearsed):
+        say(pair, "spark1", stage)
+        texts.append((pair / "spark1.json").read_text())
+    (pair / "spark1.json").write_text("".join(texts[::order]))
+    outcome = check(sparkgen, pair, "spark1.json", "--format", "json")
+    assert json.loads(outcome.out)["ranks"][0]["status"] == status
+
+
 def test_engine_that_could_not_be_asked_is_not_fine(pair: Path, sparkgen: Command) -> None:
     say(pair, "spark1")
     say(pair, "spark2", {"stage": "end", "status": "could not ask", "why": "no image"})

@@ -1,7 +1,8 @@
-"""What an engine said of its settings, as `launch.sh --check-engine` prints it.
+"""What an engine said of its settings, as `launch.sh --check-engine` and `--rehearse` print it.
 
 Each rank's answer is a line of JSON about what was asked, and one for each stage of its start. One
-that accepts all has an end, without which it may have been cut off.
+that accepts all has an end, without which it may have been cut off. A rehearsal is a stage of its
+own: the engine has started, though with random weights.
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import Any
 from generator.records import record
 
 ACCEPTED, REFUSED, UNASKED = "accepted", "refused", "could not ask"
+REHEARSAL = "rehearsal"
 
 
 class AnswerError(Exception):
@@ -44,9 +46,23 @@ class Answer:
 
     @property
     def status(self) -> str:
-        """A refusal, if there is one; else whether all stages could be asked and are accepted."""
-        said = {stage.status for stage in self.stages} or {UNASKED}
-        return next(each for each in (REFUSED, UNASKED, ACCEPTED) if each in said)
+        """A refusal, if there is one; else whether a rehearsal or all other stages are accepted."""
+        said = {stage.status for stage in self.stages if stage.name != REHEARSAL}
+        if self.rehearsal == ACCEPTED:
+            said = said - {UNASKED} | {ACCEPTED}
+        elif self.rehearsal == REFUSED or not said:
+            said = {self.rehearsal}
+        return next((each for each in (REFUSED, UNASKED, ACCEPTED) if each in said), UNASKED)
+
+    @property
+    def rehearsal(self) -> str:
+        """How its rehearsal ended; empty if there was none."""
+        return next((stage.status for stage in self.stages if stage.name == REHEARSAL), "")
+
+    @property
+    def is_rehearsal(self) -> bool:
+        """Whether it says nothing else."""
+        return bool(self.rehearsal) and {each.name for each in self.stages} <= {REHEARSAL, "end"}
 
     def figure(self, name: str) -> Any:
         """What the engine made of its settings, by name; None if it did not say."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from generator.answers.answer import ACCEPTED, REFUSED, UNASKED, StageAnswer
+from generator.answers.answer import ACCEPTED, REFUSED, REHEARSAL, UNASKED, StageAnswer
 from generator.answers.ranks import AskedRank
 from generator.diagnostics import Finding, KeyPath, Severity, listed
 from generator.engines import handed_on
@@ -16,6 +16,7 @@ from generator.sitefile.lock import Lock
 
 # What ranks of one engine must have in common, besides the versions of packages.
 _SHARED = ("architecture", "dtype", "quantization", "max_model_len", "kv_cache_dtype", "block_size")
+_REHEARSED = "it has answered with random weights: only the checkpoint's files were not tried"
 # How far the engine's figure for weights may be from the computed one.
 _OFF = 0.05
 
@@ -44,6 +45,8 @@ def judged(declared: CompleteDeclaration, known: Sequence[AskedRank]) -> Iterato
                 path = (*rank.part.written, *_place(stage, places[rank.part.group]))
                 where = f", {stage.where}" if stage.where else ""
                 asked = f"asked on {rank.name} about its {stage.name}{where}"
+                if stage.name == REHEARSAL:
+                    asked = f"it did not start on {rank.name} with random weights"
                 yield _finding("SG870", stage.message, path, asked)
         yield from _weights(rank)
     for _, of_part in groupby(known, lambda rank: rank.part.group):
@@ -108,19 +111,22 @@ def line(rank: AskedRank) -> str:
     """What is known about a rank, in one line."""
     if not rank.status:
         return f"{rank.name}: not asked yet about these settings"
-    said = rank.answer
-    if said is None:
-        return f"{rank.name}: {rank.status}, by the lock"
-    if said.status == UNASKED:
-        stage = next((each for each in said.stages if each.status == UNASKED), None)
-        return f"{rank.name}: {UNASKED}: {stage.name}: {stage.message}" if stage else rank.name
-    parts = [f"{rank.name}: {said.status}"]
-    size, blocks = said.figure("parameter_bytes"), said.figure("blocks")
+    said, kept = rank.answer, rank.kept
+    parts = [f"{rank.name}: {rank.status}" + ("" if said else ", by the lock")]
+    stages = said.stages if said else ()
+    lacking = next((each for each in stages if each.status == UNASKED), None)
+    if lacking and rank.status == UNASKED:
+        return f"{parts[0]}: {lacking.name}: {lacking.message}"
+    size, blocks = (said.figure(name) if said else None for name in ("parameter_bytes", "blocks"))
     if isinstance(size, int):
         ours = f", {rank.memory.weights_gib:.1f} as computed" if rank.memory else ""
         parts.append(f"weights {size / GIB:.1f} GiB{ours}")
     if isinstance(blocks, int):
         parts.append(f"KV cache of up to {blocks} blocks")
+    if kept and kept.rehearsal == ACCEPTED:
+        parts.append(_REHEARSED)
+    if lacking and lacking.name == REHEARSAL:
+        parts.append(f"{lacking.name}: {lacking.message}")
     return "; ".join(parts)
 
 
@@ -135,4 +141,6 @@ def superseded(findings: Sequence[Finding], known: Sequence[AskedRank]) -> list[
     if any(rank.status != ACCEPTED for rank in known):
         return list(findings)
     early = {rule.id for rule in RULES.values() if "verdicts" in rule.needs}
-    return [f for f in findings if f.rule not in early or f.severity is Severity.ERROR]
+    doubts = [f for f in findings if f.rule in early and f.severity is not Severity.ERROR]
+    # No rehearsal loads weights as the site says.
+    return [f for f in findings if f not in doubts or "load-format" in f.path]

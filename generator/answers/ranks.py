@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
-from generator.answers.answer import Answer
+from generator.answers.answer import REFUSED, REHEARSAL, UNASKED, Answer
 from generator.bundle.tree import Tree
 from generator.fit.assessment import NodeMemory
-from generator.records import record
+from generator.records import record, replace
 from generator.site import Member, Part, Site
 from generator.sitefile.lock import Lock, LockedAnswer
 
@@ -41,19 +41,29 @@ class AskedRank:
     @property
     def status(self) -> str:
         """What is known about its present settings; empty if they were not asked about."""
-        if self.answer:
-            return self.answer.status
-        return self.locked.status if self.locked else ""
+        said, before = self.answer, self.locked
+        if said is None:
+            return before.status if before else ""
+        if before is None or not said.is_rehearsal:
+            return said.status
+        # One that was not possible changes nothing, and none takes back another refusal.
+        is_refused = before.status == REFUSED and before.rehearsal != REFUSED
+        return before.status if is_refused or said.status == UNASKED else said.status
 
     @property
     def kept(self) -> LockedAnswer | None:
         """What a lock keeps of it."""
         if self.answer is None:
             return self.locked
-        group, node, said = self.part.group, self.member.name, self.answer
+        group, node, said, before = self.part.group, self.member.name, self.answer, self.locked
         size = said.figure("parameter_bytes")
         weights = str(size) if isinstance(size, int) and size > 0 else ""
-        return LockedAnswer(group, node, said.image, self.settings, said.status, weights)
+        rehearsal = said.rehearsal
+        if before:
+            weights = weights or before.weights
+            rehearsal = before.rehearsal if rehearsal in ("", UNASKED) else rehearsal
+        now = (said.image, self.settings, self.status)
+        return LockedAnswer(group, node, *now, weights, rehearsal)
 
     @property
     def memory(self) -> NodeMemory | None:
@@ -73,10 +83,20 @@ def ranks(
             image = member.container.image
             said = [a for a in answers if (a.group, a.node, a.settings) == now]
             kept = [k for k in locked if (k.group, k.node, k.settings) == now]
-            last = next((a for a in reversed(said) if _is_same(a.image, image)), None)
-            before = next((k for k in kept if not last and _is_same(k.image, image)), None)
+            last = _together([a for a in said if _is_same(a.image, image)])
+            before = next((k for k in kept if _is_same(k.image, image)), None)
             made.append(AskedRank(part, member, now[-1], last, before))
     return made
+
+
+def _together(said: Sequence[Answer]) -> Answer | None:
+    """The last answer, with the last rehearsal's."""
+    rehearsed = next((each for each in reversed(said) if each.is_rehearsal), None)
+    asked = next((each for each in reversed(said) if not each.is_rehearsal), None)
+    if not asked or not rehearsed:
+        return asked or rehearsed
+    own = (stage for stage in rehearsed.stages if stage.name == REHEARSAL)
+    return replace(asked, stages=(*asked.stages, *own))
 
 
 def of_lock(site: Site, sha256: str, lock: Lock | None) -> list[AskedRank]:

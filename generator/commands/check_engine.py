@@ -25,9 +25,9 @@ from generator.sitefile.lock import SUFFIX, Lock
 def command(site: Path, results: tuple[Path, ...], form: str) -> None:
     """Show what the engines said of a site's settings, at the lines that they are about.
 
-    A RESULT is what 'launch.sh --check-engine' printed on a node, or 'deploy.sh --check-engine' for
-    all. What was said is kept in the site's lock, for as long as settings and image stay the same;
-    without a RESULT, this shows what the lock has.
+    A RESULT is what 'launch.sh --check-engine' or '--rehearse' printed on a node, or 'deploy.sh'
+    with the same option for all. What was said is kept in the site's lock, for as long as settings
+    and image stay the same; without a RESULT, this shows what the lock has.
     """
     said = [answer for path in results for answer in _parsed(path)]
     reading = read(site)
@@ -87,7 +87,8 @@ def _report(
                 "group": rank.part.group,
                 "status": rank.status or "not asked yet",
                 "settings": rank.settings,
-                "isLocked": rank.locked is not None,
+                "rehearsal": rank.kept.rehearsal if rank.kept else "",
+                "isLocked": rank.answer is None and rank.locked is not None,
             }
             for rank in known
         ]

@@ -10,7 +10,8 @@
 Each entry is a line that tells by its keys what it is, in order, with a blank one between two:
 git merges changes of two entries, and whatever lines of two locks follow each other are a lock.
 An answer is what an engine said of the settings with that checksum; a group's also names the group,
-and `weights` are the bytes of a rank's parameters, if the engine said how many.
+`weights` are the bytes of a rank's parameters, if the engine said how many, and `rehearsal` is the
+end of a start with random weights.
 An image that was built on the nodes has no digest, but the checksum of its `layers`; one that the
 site builds has that of its `inputs` too.
 """
@@ -75,6 +76,7 @@ class LockedAnswer:
     settings: str
     status: str
     weights: str = ""
+    rehearsal: str = ""
 
 
 @record
@@ -183,6 +185,7 @@ _ANSWER = {
     "settings": r"[0-9a-f]{64}",
     "status": r"accepted|refused|could not ask",
     "weights": r"[1-9]\d{0,14}",
+    "rehearsal": r"accepted|refused|could not ask",
 }
 _KINDS = (
     _Kind(LockedImage, _IMAGE, ("image",), ("image",)),
