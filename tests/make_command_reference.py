@@ -115,8 +115,8 @@ Each finding in JSON has all of these keys:
     "check": "Its `--format` is that of `validate`; a file that drifted is a finding about that file.\n",
     "check-engine": """\
 In JSON, beside `findings` and `summary` as in `validate`, `ranks[]` has of each rank `node`, `group`, `status`
-(`accepted`, `refused`, `could not ask` or `not asked yet`), `settings` (the checksum of what it is asked about) and
-`isLocked` (whether the lock remembers it).
+(`accepted`, `refused`, `could not ask` or `not asked yet`), `settings` (the checksum of what it is asked about),
+`rehearsal` (the same, of the last one, or empty) and `isLocked` (whether the lock remembers it).
 """,
     "diff": """\
 The changes of the site file and their impact come before the lines. `--against REF` compares with the bundle

@@ -5,7 +5,7 @@
 # nothing.
 #   models.sh            fetches, copies, checks
 #   models.sh --offline  copies and checks what is here already
-#   models.sh --small    the same without weights: what launch.sh --check-engine needs
+#   models.sh --small    the same without weights: what launch.sh --check-engine and --rehearse need
 # With several groups, it does so for each that this node is the head of, or, with --group NAME before that,
 # for one of them.
 set -euo pipefail
