@@ -309,7 +309,7 @@ def tensor_sizes(known: Shape, most: int) -> tuple[int, ...]:
 
 
 def is_of_modelopt(model: DeclaredModel) -> bool:
-    """Whether NVIDIA quantized it, which it does with ModelOpt.
+    """Whether NVIDIA quantized it, which it does with ModelOpt, or others may have done so.
 
     vLLM uses the method that such a checkpoint names instead of any other that it is given: its
     0.32 does so with a checkpoint that has `quant_algo: NVFP4`.
@@ -317,7 +317,8 @@ def is_of_modelopt(model: DeclaredModel) -> bool:
     checkpoint = known_checkpoint(model)
     source = checkpoint.hf_id if checkpoint else model.source or ""
     quantized = checkpoint is None or checkpoint.format in ("nvfp4", "nvfp4-mixed", "fp8")
-    return source.startswith("nvidia/") and quantized
+    is_by_others = checkpoint is None and "nvfp4" in source.lower()
+    return (source.startswith("nvidia/") or is_by_others) and quantized
 
 
 def known_shape(checkpoint: Checkpoint) -> Shape:
