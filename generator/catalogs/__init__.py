@@ -14,5 +14,6 @@ from generator.catalogs.draft_models import drafts as drafts
 from generator.catalogs.images import Image as Image
 from generator.catalogs.images import image as image
 from generator.catalogs.images import image_names as image_names
+from generator.catalogs.images import is_of_ones_own as is_of_ones_own
 from generator.catalogs.images import is_patched as is_patched
 from generator.catalogs.images import tags as tags

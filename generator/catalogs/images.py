@@ -64,6 +64,15 @@ def is_patched(reference: str, text: str) -> bool:
     return bool(version(text).local) and image(reference) is None
 
 
+def is_of_ones_own(reference: str, text: str) -> bool:
+    """Whether an image may have patches, and what only later releases have.
+
+    A build of a commit, whose version ends with a number such as `+g7b9f2dad8`, has neither.
+    """
+    is_commit = re.search(r"\+g[0-9a-f]{7,40}(\.d[0-9]{8})?$", text)
+    return is_patched(reference, text) and not is_commit
+
+
 @cache
 def _images() -> Mapping[str, list[tuple[str, Image, str]]]:
     """By the path without its registry: tags, their contents, and the first version without Ray."""

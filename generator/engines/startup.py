@@ -4,7 +4,6 @@ The conditions of an engine are in its own module. Each has the line of the engi
 comes from and the versions for which it holds; rules turn them into findings.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
@@ -124,12 +123,9 @@ class Start(Asked):
 
     @property
     def is_ahead(self) -> bool:
-        """Whether its build may have what its release lacks and later ones have.
-
-        Patches bring that, unlike a build of a commit, whose number `+g7b9f2dad8` ends with.
-        """
-        is_commit = re.search(r"\+g[0-9a-f]{7,40}(\.d[0-9]{8})?$", self.engine.version)
-        return self.is_unstated and not is_commit
+        """Whether its build may have what its release lacks and later ones have."""
+        engine = self.engine
+        return not engine.own.supports and catalogs.is_of_ones_own(engine.image, engine.version)
 
     def value(self, name: str, *keys: str) -> Any:
         """The value of a flag, or of a key of its JSON; None if it is not given."""
@@ -160,11 +156,11 @@ def starts_of(engine: DeclaredEngine, model: DeclaredModel) -> Iterator[Start]:
 def _alike(engine: DeclaredEngine, model: DeclaredModel) -> Checkpoint | None:
     """The catalog's checkpoint that a source outside it is named after, in the format it names.
 
-    A build of one's own may have been made for such a source; one of a commit is not.
+    A build of one's own may have been made for such a source.
     """
     if not model.source or model.architecture or known_checkpoint(model):
         return None
-    if re.search(r"\+(?!g[0-9a-f]{7})", engine.version):
+    if catalogs.is_of_ones_own(engine.image, engine.version):
         return None
     name = catalogs.named_after(model.source)
     found = catalogs.checkpoint(name) if name else None

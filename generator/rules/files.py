@@ -208,9 +208,9 @@ def path_that_is_not_in_the_container(
 def relative_path(engine: DeclaredEngine) -> Faults:
     """A file that an argument names has its full path."""
     # A script, a mod or an image of one's own may put the file into the working directory.
-    changed = engine.prepare or (engine.derived and (engine.derived.mods or engine.derived.run))
-    changed = changed or catalogs.is_patched(engine.image, engine.version)
-    for name, key, text in () if changed else _flag_texts(engine):
+    derived, is_own = engine.derived, catalogs.is_of_ones_own(engine.image, engine.version)
+    may_have = is_own or engine.prepare or (derived and (derived.mods or derived.run))
+    for name, key, text in () if may_have else _flag_texts(engine):
         if is_relative_file(name, text):
             source = text.removeprefix("./").removeprefix("~/")
             yield Fault(
