@@ -2,7 +2,7 @@
 
 from generator.catalogs.advice import TOOL_CHOICE, TOOL_PARSER
 from generator.catalogs.versions import place
-from generator.diagnostics import Add, KeyPath, Replace
+from generator.diagnostics import Add, KeyPath, Replace, Severity
 from generator.fit.assessment import Fit
 from generator.fit.requested import defaults, has_full_graphs
 from generator.models.architecture import known_checkpoint, shape
@@ -62,7 +62,7 @@ def tool_choice_without_parser(engine: DeclaredEngine, model: DeclaredModel) -> 
         )
 
 
-@rule("SG621", unless="SG631 SG632 SG633 SG634", engine=NAME)
+@rule("SG621", Severity.WARNING, unless="SG631 SG632 SG633 SG634", engine=NAME)
 def parser_without_tool_choice(engine: DeclaredEngine) -> Faults:
     """A tool call parser comes with automatic tool choice."""
     settings = engine.settings
