@@ -47,6 +47,8 @@ def test_refused_start(row: dict[str, Any]) -> None:
 @of_each(RECIPES)
 def test_recipe_starts(row: dict[str, Any]) -> None:
     """Also if its version were a release, of which the conditions are certain."""
+    errors = [finding for finding in _findings(row) if finding.severity is Severity.ERROR]
+    assert {finding.rule for finding in errors} <= {*row.get("told", ())}, (row["source"], errors)
     of_starts = {*_STARTUP, "SG509", "SG532"} - {REPORTED}
     for version in {row["version"], row["version"].partition("+")[0]}:
         findings = _findings(row | {"version": version})
