@@ -18,9 +18,7 @@ _USUAL = re.compile(
     r"((~|%h|/root|/home/(?P<user>[a-z_][a-z0-9_-]*)|\$(HOME|\{HOME\}))/\.cache|/var/cache/sparkgen)/huggingface"
 )
 # Beside the Compose file or the script.
-_BESIDE = re.compile(
-    r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\))/((?!\.)[A-Za-z0-9._-]{1,80}(?:/(?!\.)[A-Za-z0-9._-]{1,80}){0,9})"
-)
+_BESIDE = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\))/([A-Za-z0-9_-][A-Za-z0-9._/-]{0,200})")
 _CACHE = re.compile(r".*(cache|huggingface|\.triton|\.tiktoken).*", re.IGNORECASE)
 
 
@@ -137,7 +135,7 @@ def _settle(draft: Draft, mount: FoundMount, is_named: bool) -> None:
     """Write one mount among the engine's files, or say why not."""
     if _OF_THE_SYSTEM.fullmatch(mount.target):
         draft.same("sparkgen mounts it, or every container has it")
-    elif (beside := _BESIDE.fullmatch(mount.source)) and is_named:
+    elif is_named and (beside := _BESIDE.fullmatch(mount.source)) and ".." not in beside[1]:
         path = ("engine", "files", len(draft.get("engine", "files") or []))
         why = "the place of this folder or file: copy it beside the site file"
         draft.put((*path, "source"), beside[1], mount.word, why)

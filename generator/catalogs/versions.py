@@ -44,11 +44,6 @@ class Version(NamedTuple):
         """The version that a custom build was made from."""
         return self._replace(local=())
 
-    @property
-    def is_between(self) -> bool:
-        """Whether it was built between two releases, and may have the code of either."""
-        return self.pre != _FINAL or self.epoch == _LATER_THAN_ALL
-
 
 @cache
 def version(text: str) -> Version:

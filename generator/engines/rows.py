@@ -26,7 +26,7 @@ from operator import attrgetter, eq, ge, gt, le, lt, ne
 from typing import Any
 
 from generator import catalogs, precompiled, resources
-from generator.catalogs.versions import Release, place, version
+from generator.catalogs.versions import Release, place, release, version
 from generator.diagnostics import KeyPath, did_you_mean
 from generator.engines import keys
 from generator.engines.startup import SPECULATIVE, Condition, Effect, Refusal, Refusals, Start
@@ -265,7 +265,7 @@ def _classes() -> Mapping[tuple[str, str], str]:
 def class_since(start: Start) -> str | None:
     """The first release with a class for the model, if this is an earlier one; not of builds."""
     first, own = _classes().get((start.engine.name, start.model_type)), start.engine.version
-    is_release = not (version(own).is_between or version(own).local)
+    is_release = place(own) == release(own) and not version(own).local
     return first if first and is_release and place(own) < place(first) else None
 
 
