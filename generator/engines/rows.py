@@ -265,8 +265,15 @@ def _classes() -> Mapping[tuple[str, str], str]:
 def class_since(start: Start) -> str | None:
     """The first release with a class for the model, if this is an earlier one; not of builds."""
     first, own = _classes().get((start.engine.name, start.model_type)), start.engine.version
+    # The number of a build, b9415, can't be compared with that of a release.
+    if not first or _is_build(first) != _is_build(own):
+        return None
     is_release = place(own) == release(own) and not version(own).local
-    return first if first and is_release and place(own) < place(first) else None
+    return first if is_release and place(own) < place(first) else None
+
+
+def _is_build(text: str) -> bool:
+    return text.removeprefix("b").isdecimal()
 
 
 def _drafts_setting(start: Start, name: str) -> Iterator[tuple[str, Any]]:

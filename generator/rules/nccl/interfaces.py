@@ -205,6 +205,10 @@ def fabric_disabled(engine: DeclaredEngine, fabric: Fabric) -> Faults:
                     values.path(name),
                     f"remove it: sparkgen sets it to {right}",
                 )
+    for host in engine.environment.of("NCCL_HOSTID"):
+        if "nodes" not in host.path:
+            message = f"with 'NCCL_HOSTID: {host.value}' on all nodes NCCL takes them for one"
+            yield to_remove(message, host.path)
 
 
 @rule("SG417", unless="SG307 SG602", suppressed_by="SG413 SG414 SG415")
