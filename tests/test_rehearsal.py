@@ -12,6 +12,8 @@ from stand_ins import StandIns
 from test_launch import FILE, HEAD, launch
 from waiting import PATIENCE, until
 
+from generator.resources import TEMPLATES
+
 DOCKER = """\
 #!/bin/bash
 printf '%s\\n' "$*" >>"$CALLS/log"
@@ -36,6 +38,7 @@ STARTING = '{"Running": true, "Health": {"Status": "starting", "Log": []}}'
 HEALTHY = '{"Running": true, "Health": {"Status": "healthy"}}'
 RUNS = '{"Running": true}'
 REHEARSAL = "sparkgen-rehearsal"
+GUARD = TEMPLATES / "payload/node/opt/sparkgen/guard.py"
 
 
 class Node:
@@ -152,7 +155,6 @@ def test_it_is_the_same_container_with_random_weights(folder: NodeFolder, tmp_pa
     ("words", "left"),
     [
         (["--model-loader-extra-config={}", "--x"], ["--x"]),
-        (["--model_loader_extra_config", "{}", "--x"], ["--x"]),
         (["--speculative-draft-load-format=auto"], []),
     ],
 )
@@ -186,7 +188,16 @@ SGLANG = """\
 AssertionError
 [2026-11-29 09:00:00] SIGQUIT received. It usually means one child failed.
 """
+SEGFAULT = """\
+(EngineCore pid=5) ERROR 11-29 09:47:31 [core.py:1] Worker proc VllmWorker-0 died unexpectedly
+RuntimeError: Engine core initialization failed. See root cause above.
+"""
 REFUSALS = [
+    (
+        SEGFAULT,
+        "exit",
+        "it ended with status 137; " + SEGFAULT.split("\n", 1)[0],
+    ),
     (NCCL, "AcceleratorError", "CUDA error: no kernel"),
     (PYDANTIC, "ValidationError", "RoPE requires an even rotary dimension"),
     (SGLANG, "AssertionError", "AssertionError"),
@@ -209,6 +220,11 @@ def test_engine_that_hangs(head: Node) -> None:
     status, said = head.rehearse()
     assert (status, said["message"]) == (1, "it did not serve within 2 s; timed out")
     assert head.log()[-1] == f"rm --force {REHEARSAL}"
+
+
+def test_error_of_an_engine_that_hangs_may_not_be_why(head: Node) -> None:
+    head.says(STARTING, log="ImportError: no such module\nINFO it goes on\n")
+    assert head.rehearse()[1]["message"] == "it did not serve within 2 s; no such module"
 
 
 FOLLOWING = [
@@ -321,3 +337,17 @@ def test_start_ends_a_rehearsal(head: Node) -> None:
 def test_engine_that_has_no_rehearsal(name: str, why: str, tmp_path: Path) -> None:
     folder = next(f for f in NODES if str(f) == name)
     assert Node(folder, tmp_path).rehearse()[1]["why"] == why
+
+
+def test_guard_ends_a_rehearsal_where_no_engine_runs() -> None:
+    killed: list[str] = []
+    guard: dict[str, Any] = {}
+    exec(GUARD.read_text(), guard)
+
+    def kill(name: str) -> str:
+        killed.append(name)
+        return "HTTP/1.0 404 Not Found"
+
+    guard |= {"kill": kill, "STOP": ("true",)}
+    guard["end_one"](["sparkgen-engine-chat"])
+    assert killed == ["sparkgen-engine-chat", "sparkgen-rehearsal-chat"]

@@ -38,7 +38,7 @@ mkdir -p /var/cache/sparkgen
 # What a start has left running is there at the next one.
 for start in $(seq "${STARTS:-1}"); do
   status=0
-  bash /opt/sparkgen/launch.sh ${2:+--group "$2"} --bare || status=$?
+  bash /opt/sparkgen/launch.sh ${2:+--group "$2"} "${LAUNCH:---bare}" || status=$?
   echo "start $start has ended: $status"
 done
 exit "$status"

@@ -8,6 +8,7 @@ On GB10 no limit of a container or a unit counts what CUDA allocates. MemAvailab
 unified.
 """
 
+import contextlib
 import ctypes
 import socket
 import subprocess
@@ -41,8 +42,8 @@ def say(text):
 
 
 def end_one(engines):
-    """End the first of the engines that runs, or is rehearsed; its unit would start it again."""
-    for engine in (*engines, *(each.replace("engine", "rehearsal", 1) for each in engines)):
+    """End the first of the engines that runs; its unit would start it again."""
+    for engine in engines:
         answer = ""
         try:
             answer = kill(engine)
@@ -52,6 +53,10 @@ def end_one(engines):
         subprocess.run((*STOP, f"{engine}.service"), check=False)
         if KILLED in answer:
             return
+    for engine in engines:
+        # launch.sh rehearses one at a time, without a unit.
+        with contextlib.suppress(OSError, IndexError):
+            kill(engine.replace("engine", "rehearsal", 1))
 
 
 def guard(floor, engines):

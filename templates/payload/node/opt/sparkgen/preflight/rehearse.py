@@ -26,18 +26,20 @@ from running import composed
 from weights import unnamed
 
 # What only loaders of weights take; and the draft's own format, without which it has the model's.
-LOADERS = {"model-loader-extra-config", "speculative-draft-load-format"}
+LOADERS = re.compile(r"--(model.loader.extra.config|speculative.draft.load.format)=")
 # The last line of a traceback, or what a parser says.
 ERROR = re.compile(
     r"(?m)(?:^|[])] ?)((?:\w{1,80}\.){0,9}\w{0,80}(?:Error|Exception)|[\w .-]{1,60}: error"
     r"|  what\(\))(?:: +(.+(?:\n  .+)?))?$"
 )
-# What ranks and processes say because another one has ended.
+# What a rank says because another one has ended, and what one of its processes says of another.
+OTHER = (
+    r"Broken ?pipe|Connection ?reset|Connection closed|recvValue failed|remote process exit"
+    r"|error or a remote process|pair closure|Actor.{0,20}(?:Died|Unavailable)|is gone; this rank"
+)
 FOLLOWS = re.compile(
-    r"(?i)root cause|\bdied\b|is dead|EngineDead|Cancelled|ZMQError|Broken ?pipe|Connection ?reset"
-    r"|Connection closed|recvValue failed|remote process exit|error or a remote process|/psm_"
-    r"|Worker failed with|Executor worker|pair closure|Actor.{0,20}Unavailable|KeyboardInterrupt"
-    r"|is gone; this rank|has ended, and with it all|rank \d+ has ended"
+    rf"(?i){OTHER}|root cause|\bdied\b|is dead|EngineDead|Cancelled|ZMQError|KeyboardInterrupt"
+    r"|Worker failed with|Executor worker|/psm_"
 )
 # Files that even a rehearsal reads.
 LACKING = re.compile(rf"{ABSENT.pattern}|No adapter found|adapter_config|Cannot find any .*weight")
@@ -50,17 +52,6 @@ class NoVerdictError(Exception):
 def interrupt(*_):
     """A signal: what was started must end."""
     raise NoVerdictError("it was interrupted")
-
-
-def errors(log):
-    """The engine's last own error, and the last line about another process that has ended."""
-    own = [error for error in ERROR.finditer(log) if not FOLLOWS.search(error[0])]
-    return own[-1:], [line for line in log.splitlines() if FOLLOWS.search(line)][-1:]
-
-
-def is_loaders(option):
-    """Whether an option makes no sense with random weights; its value may be a word of its own."""
-    return option.lstrip("-").replace("_", "-") in LOADERS
 
 
 class Rehearsal:
@@ -116,13 +107,9 @@ class Rehearsal:
         """How its container differs from the engine's, for Compose."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        words = service["command"]
+        words = [word for word in service["command"] if not LOADERS.match(word)]
         if any("draft_load_config" in word for word in words):
             raise NoVerdictError("its draft model has a load format of its own")
-        pairs = zip(words, ["", *words], strict=False)
-        words = [
-            w for w, before in pairs if not (is_loaders(w.partition("=")[0]) or is_loaders(before))
-        ]
         # The last one counts; TensorRT-LLM has its format among its options.
         if not self.engine.facts.one("ENGINE").startswith("tensorrt-llm "):
             words.append("--load-format=dummy")
@@ -181,21 +168,24 @@ class Rehearsal:
         """The status in the end, and what there is to say of it."""
         if how == "served":
             return ACCEPTED, {}
-        log = ask("docker", "logs", "--tail", "5000", self.name, seconds=60)
-        own, follows = errors(f"{log.errors}\n{log.text}")
-        for error in own:
+        said = ask("docker", "logs", "--tail", "5000", self.name, seconds=60)
+        log = f"{said.errors}\n{said.text}".strip()
+        follows = [line for line in log.splitlines() if FOLLOWS.search(line)]
+        others = [line for line in follows if re.search(f"(?i){OTHER}", line)]
+        own = [error for error in ERROR.finditer(log) if not FOLLOWS.search(error[0])]
+        for error in own[-1:]:
             message = plain(error[2] or error[1])
             if LACKING.search(message):
                 raise NoVerdictError(f"a file is missing that even a rehearsal reads: {message}")
-            kind = error[1].strip().rpartition(".")[2]
-            return REFUSED, {"error": kind, "message": message}
+            kind, is_late = error[1].strip().rpartition(".")[2], state.get("Running") and how
+            return REFUSED, {"error": kind, "message": f"{how}; {message}" if is_late else message}
         if "served" in self.heard:
             return ACCEPTED, {}
-        if follows or not how:
-            raise NoVerdictError(plain(f"it ended with another rank: {''.join(follows)}"))
+        if others or not how:
+            raise NoVerdictError(plain(f"it ended with another rank: {''.join(others[-1:])}"))
         checks = [each.get("Output", "") for each in (state.get("Health") or {}).get("Log") or ()]
-        said = [*f"{log.text}\n{log.errors}".strip().splitlines()[-1:], *checks[-1:]]
-        return REFUSED, {"error": "exit", "message": plain("; ".join([how, *said[-1:]]))}
+        last = [*checks[-1:], *follows, *log.splitlines()[-1:]][:1]
+        return REFUSED, {"error": "exit", "message": plain("; ".join([how, *last]))}
 
     def end(self):
         """Remove the container, or what an earlier one has left."""
