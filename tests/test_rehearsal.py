@@ -12,8 +12,6 @@ from stand_ins import StandIns
 from test_launch import FILE, HEAD, launch
 from waiting import PATIENCE, until
 
-from generator.resources import TEMPLATES
-
 DOCKER = """\
 #!/bin/bash
 printf '%s\\n' "$*" >>"$CALLS/log"
@@ -38,7 +36,6 @@ STARTING = '{"Running": true, "Health": {"Status": "starting", "Log": []}}'
 HEALTHY = '{"Running": true, "Health": {"Status": "healthy"}}'
 RUNS = '{"Running": true}'
 REHEARSAL = "sparkgen-rehearsal"
-GUARD = TEMPLATES / "payload/node/opt/sparkgen/guard.py"
 
 
 class Node:
@@ -139,14 +136,15 @@ def test_it_is_the_same_container_with_random_weights(folder: NodeFolder, tmp_pa
     disk = folder.part.model.kv_offload
     assert changed == {
         "/etc/sparkgen/container.env": "bind",
+        **({"/opt/sparkgen/health.py": "bind"} if folder.member.container.health else {}),
         **({"/opt/sparkgen/options.yaml": "bind"} if own and not dummy else {}),
         **({disk.path: "tmpfs"} if disk else {}),
     }
     facts = (given / "container.env").read_text().splitlines()
-    assert [f for f in facts if f.startswith(("HEALTH_", "ANSWER_TOKENS"))] == [
-        *([f"HEALTH_URL=http://127.0.0.1:{port}"] if folder.member.container.health else []),
-        "ANSWER_TOKENS=16",
-    ]
+    health = folder.member.container.health
+    url = [f"HEALTH_URL=http://127.0.0.1:{port}"] if health else []
+    assert [fact for fact in facts if fact.startswith("HEALTH_")] == url
+    assert not health or '"max_tokens": 16}' in (given / "health.py").read_text()
     if not dummy:
         assert "\nload_format: dummy\n" in (given / "options.yaml").read_text()
 
@@ -339,15 +337,13 @@ def test_engine_that_has_no_rehearsal(name: str, why: str, tmp_path: Path) -> No
     assert Node(folder, tmp_path).rehearse()[1]["why"] == why
 
 
-def test_guard_ends_a_rehearsal_where_no_engine_runs() -> None:
-    killed: list[str] = []
-    guard: dict[str, Any] = {}
-    exec(GUARD.read_text(), guard)
-
-    def kill(name: str) -> str:
-        killed.append(name)
-        return "HTTP/1.0 404 Not Found"
-
-    guard |= {"kill": kill, "STOP": ("true",)}
-    guard["end_one"](["sparkgen-engine-chat"])
-    assert killed == ["sparkgen-engine-chat", "sparkgen-rehearsal-chat"]
+def test_node_whose_memory_fills_up(head: Node) -> None:
+    """It is ended before the node freezes; its log is gone with it."""
+    full = head.tree / "meminfo"
+    full.write_text("MemAvailable:    1048576 kB\n")
+    argv = launch(head.tree, "--rehearse")
+    bound = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /proc/meminfo && exec "$@"']
+    done = head.stand_ins.run(*bound, str(full), *argv)
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert (done.returncode, said["status"]) == (1, "refused")
+    assert said["message"].startswith("only 1024 MiB of the node's memory were left")

@@ -30,6 +30,7 @@ def compose(words: list[str]) -> None:
     *_, file = (Path(after) for word, after in pairwise(words) if word == "--file")
     (HOME / "changes").write_text(file.read_text())
     FACTS.write_text((file.parent / "container.env").read_text())
+    (HOME / "health.py").write_text((file.parent / "health.py").read_text())
 
 
 def start() -> None:
@@ -50,7 +51,7 @@ def state() -> str:
     if ended.exists():
         return json.dumps([{"State": {"Running": False, "ExitCode": int(ended.read_text())}}])
     asked = subprocess.run(
-        ["python3", "/opt/sparkgen/health.py"], env=environment(), capture_output=True, text=True
+        ["python3", str(HOME / "health.py")], env=environment(), capture_output=True, text=True
     )
     health = {"Status": "starting" if asked.returncode else "healthy", "Log": []}
     return json.dumps([{"State": {"Running": True, "Health": health}}])

@@ -8,7 +8,6 @@ On GB10 no limit of a container or a unit counts what CUDA allocates. MemAvailab
 unified.
 """
 
-import contextlib
 import ctypes
 import socket
 import subprocess
@@ -53,10 +52,6 @@ def end_one(engines):
         subprocess.run((*STOP, f"{engine}.service"), check=False)
         if KILLED in answer:
             return
-    for engine in engines:
-        # launch.sh rehearses one at a time, without a unit.
-        with contextlib.suppress(OSError, IndexError):
-            kill(engine.replace("engine", "rehearsal", 1))
 
 
 def guard(floor, engines):

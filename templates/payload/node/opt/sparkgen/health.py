@@ -40,12 +40,11 @@ def progress():
 
 
 def ask():
-    """Request one token, or as many as a rehearsal wants."""
+    """Request one token."""
     headers = {"Content-Type": "application/json"}
     if "API_KEY" in facts:
         headers["Authorization"] = "Bearer " + os.environ[facts["API_KEY"]]
-    tokens = int(facts.get("ANSWER_TOKENS", 1))
-    question = {"model": facts["SERVED_NAME"], "prompt": "1", "max_tokens": tokens}
+    question = {"model": facts["SERVED_NAME"], "prompt": "1", "max_tokens": 1}
     request = Request(url + "/v1/completions", json.dumps(question).encode(), headers)
     try:
         with urlopen(request, timeout=patience, context=tls) as answer:
