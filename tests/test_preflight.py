@@ -264,7 +264,7 @@ def ask_vllm(monkeypatch: pytest.MonkeyPatch) -> Any:
                 monkeypatch.setitem(sys.modules, package, ModuleType(package))
         vars(sys.modules[f"vllm.{name}"]).update(names)
     monkeypatch.syspath_prepend(str(PREFLIGHT))
-    for name in ("answers", "ask_vllm"):
+    for name in ("answers", "ask_vllm", "vllm_worker"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     module: Any = importlib.import_module("ask_vllm")
     module.calls = calls
@@ -311,24 +311,170 @@ def test_graphs_are_settled_for_all_sequences(ask_vllm: Any) -> None:
 def test_plan_is_refused_for_more_sequences_than_blocks(
     ask_vllm: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config, refusal = SimpleNamespace(), ValueError("max_num_seqs (64) exceeds the blocks (32)")
-    start = SimpleNamespace(run=lambda: config, is_alone=lambda *_: False)
-    done: dict[str, Any] = {
-        "Start": start,
-        "check_variables": True,
-        "create_layers": None,
-        "of_layers": {"parameter_bytes": 1},
-        "room_for": 1,
-        "plan_cache": "planned",
-    }
-    for name, value in done.items():
-        monkeypatch.setattr(ask_vllm, name, Mock(return_value=value))
-    monkeypatch.setattr(ask_vllm, "check_graphs", Mock(side_effect=refusal))
-    answers = Mock()
-    ask_vllm.ask([], None, answers)
+    config = SimpleNamespace(lora_config=None)
+    refusal = ValueError("max_num_seqs (64) exceeds the blocks (32)")
+    answers = ask_with(ask_vllm, monkeypatch, config, check_graphs=refusal)
     assert [call.args[0] for call in answers.accepted.call_args_list][-1] == "layers"
     answers.failed.assert_called_once_with("plan", refusal, "vllm", by_engine=False)
     ask_vllm.check_graphs.assert_called_once_with(config, "planned")
+    ask_vllm.serve.assert_not_called()
+
+
+def ask_with(
+    ask_vllm: Any, monkeypatch: pytest.MonkeyPatch, config: SimpleNamespace, **errors: Exception
+) -> Mock:
+    """What is answered for a configuration, if each stage succeeds but those with errors."""
+    start = SimpleNamespace(
+        run=lambda: config, config=config, read=SimpleNamespace(), is_alone=lambda *_: False
+    )
+    done: dict[str, Any] = {
+        "Start": start,
+        "check_variables": True,
+        "create_layers": SimpleNamespace(parameters=list),
+        "of_layers": {"parameter_bytes": 1},
+        "room_for": 1,
+        "plan_cache": "planned",
+        "check_graphs": None,
+        "add_layers": SimpleNamespace(),
+        "serve": None,
+    }
+    for name, value in done.items():
+        mock = Mock(return_value=value, side_effect=errors.get(name))
+        monkeypatch.setattr(ask_vllm, name, mock)
+    answers = Mock(status=0)
+
+    def failed(_: str, error: Exception, *__: object, **___: object) -> None:
+        answers.status = 3 if isinstance(error, AttributeError) else 1
+
+    answers.failed.side_effect = failed
+    ask_vllm.ask([], None, answers)
+    return answers
+
+
+def test_stage_that_could_not_be_asked_ends_nothing(
+    ask_vllm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drafts whose layers could not be made are not in the plan, which is an upper limit."""
+    drafts = SimpleNamespace(draft_model_config="draft")
+    config = SimpleNamespace(lora_config=None, speculative_config=drafts, model_config="model")
+    error = AttributeError("a stand-in lacks something")
+    answers = ask_with(ask_vllm, monkeypatch, config, add_layers=error)
+    answers.failed.assert_called_once_with("draft", error, "vllm", by_engine=False)
+    said = [call.args[0] for call in answers.accepted.call_args_list]
+    assert said == ["arguments", "configuration", "layers", "plan", "api"]
+
+
+class LoadsAdapters:
+    """vLLM's manager of adapters: it reads the rank, then the weights."""
+
+    def _load_adapter(self, request: SimpleNamespace) -> None:
+        from vllm.lora.lora_model import LoRAModel
+
+        held = json.loads((Path(request.path) / "adapter_config.json").read_text())
+        if held["r"] > 16:
+            raise ValueError(f"LoRA rank {held['r']} is greater than max_lora_rank 16")
+        LoRAModel.from_local_checkpoint(request.path)
+
+
+class Weights:
+    """vLLM's reader of an adapter's weights."""
+
+    @staticmethod
+    def from_local_checkpoint(folder: str) -> None:
+        raise ValueError(f"the weights of {folder} are wrong")
+
+
+class Runner:
+    """vLLM's model runner, as far as a worker without weights uses it."""
+
+    supports_adapters = True
+
+    def __init__(self, config: Any, device: object) -> None:
+        from vllm.v1.worker import gpu_model_runner
+
+        self.config, self.drafter = config, SimpleNamespace(model=None)
+        gpu_model_runner.InputBatch(device)
+        raise AssertionError("buffers for requests are not made")
+
+    def load_lora_model(self, model: object, *_: object) -> object:
+        if not self.supports_adapters:
+            raise ValueError("it does not support LoRA yet.")
+        self.lora_manager = LoadsAdapters()
+        return model
+
+    def load_model(self) -> None:
+        from vllm.v1.worker import gpu_model_runner as module
+
+        with module.DeviceMemoryProfiler(), self.jit_warmup_registry.activate():  # type: ignore[attr-defined]
+            loader = module.get_model_loader(None)
+            model = loader.load_model(self.config, model_config=self.config.model_config)
+            if self.config.lora_config:
+                model = self.load_lora_model(model, self.config, "cuda")
+            if self.config.drafts:
+                self.drafter.model = loader.load_model(self.config, model_config="draft")
+        raise AssertionError("nothing follows")
+
+
+@pytest.fixture
+def worker(ask_vllm: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The worker of a configuration, that has loaded; the model is `layers`."""
+    cuda = {"device": lambda name: name}
+    request = {"LoRARequest": lambda name, _, path: SimpleNamespace(name=name, path=path)}
+    held: dict[str, dict[str, Any]] = {
+        "torch": cuda,
+        "vllm.utils.torch_utils": {"get_accelerator_view_from_cpu_tensor": None},
+        "vllm.model_executor.model_loader": {"get_model_loader": Mock},
+        "vllm.model_executor.model_loader.utils": {
+            "initialize_model": lambda **given: f"layers of a {given['model_config']}"
+        },
+        "vllm.lora.lora_model": {"LoRAModel": Weights},
+        "vllm.lora.request": request,
+        "vllm.v1.worker.gpu_model_runner": {"GPUModelRunner": Runner, "get_model_loader": Mock},
+    }
+    for name, names in held.items():
+        parts = name.split(".")
+        for end in range(1, len(parts) + 1):
+            package = ".".join(parts[:end])
+            if package not in sys.modules:
+                monkeypatch.setitem(sys.modules, package, ModuleType(package))
+                if end > 1:
+                    above = sys.modules[".".join(parts[: end - 1])]
+                    monkeypatch.setattr(above, parts[end - 1], sys.modules[package], raising=False)
+        for key, value in names.items():
+            monkeypatch.setattr(sys.modules[name], key, value, raising=False)
+
+    def make(**settings: object) -> Any:
+        config = SimpleNamespace(**{"lora_config": None, "drafts": False} | settings)
+        config.model_config = "model"
+        return importlib.import_module("vllm_worker").load(config, "layers")
+
+    return make
+
+
+def test_worker_makes_a_drafts_layers(worker: Any) -> None:
+    assert worker(drafts=True).drafter.model == "layers of a draft"
+
+
+def test_model_that_takes_no_adapters(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Runner, "supports_adapters", False)
+    with pytest.raises(ValueError, match="does not support LoRA"):
+        worker(lora_config=True, drafts=True)
+
+
+@pytest.mark.parametrize(
+    ("rank", "weights", "refusal"),
+    [(64, False, "rank 64"), (8, False, ""), (8, True, "weights of .* are wrong")],
+)
+def test_adapters_are_read_as_far_as_they_are_here(
+    rank: int, weights: bool, refusal: str, worker: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"r": rank}))
+    if weights:
+        (tmp_path / "adapter_model.safetensors").touch()
+    runner = worker(lora_config=True)
+    named = SimpleNamespace(name="a", path=str(tmp_path))
+    with pytest.raises(ValueError, match=refusal) if refusal else nullcontext():
+        importlib.import_module("vllm_worker").read_adapters(runner, [named])
 
 
 def test_ranks_are_on_nodes_of_their_own(ask_vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,9 @@
     python tests/startup/ask_faults.py sglang --python PYTHON --releases FOLDER
 
 FOLDER has the unpacked wheels of releases as `vllm-0.33.0/`; each start is asked of its own
-release, or of the first after it, with libraries that older ones need in folders `--beside`. The
-models are those of `strangers/configs.yaml` and `configs.yaml`.
+release, or of the first after it. Libraries that a release needs are in its folder's `beside/`,
+those that all need in folders `--beside`. The models are those of `strangers/configs.yaml`,
+`configs.yaml` and `more_configs.yaml`.
 """
 
 import argparse
@@ -15,16 +16,18 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import compare_sglang
 import compare_vllm_classes as vllm
 import yaml
-from ask_rows import COMMANDS, PROGRAMS, outcome
+from ask_rows import COMMANDS, PROGRAMS, known_models, outcome
 
 HERE = Path(__file__).parent
 STRANGERS = HERE.parent / "strangers"
+HELD: dict[str, Any] = yaml.safe_load((STRANGERS / "configs.yaml").read_text("utf-8"))
 NEWEST = {"vllm": vllm.VERSION, "sglang": compare_sglang.VERSION}
 
 
@@ -53,10 +56,13 @@ def words(row: dict[str, Any], engine: str, folder: Path) -> list[str]:
     declared = read_site("lab.yaml", yaml.safe_dump(site).encode()).declaration
     assert declared, row["source"]
     found = [*PROGRAMS[engine], *COMMANDS[engine](declared, folder)]
-    own = str(folder / named["name"])
+    own, drafts = str(folder / named["name"]), model.get("speculative", {})
+    if source := drafts.get("source"):
+        place = str(_place(folder, source))
+        found = [word.replace(f"{own}-{drafts['method']}", place) for word in found]
+        found = [word.replace(source, place) for word in found]
     found = [word.replace(own, str(_place(folder, _name(row)))) for word in found]
-    if draft := model.get("speculative", {}).get("source"):
-        found = [word.replace(draft, str(_place(folder, draft))) for word in found]
+    found = [_adapter(word, folder) for word in found]
     share = row.get("memory_utilization")
     return found + ([f"--gpu-memory-utilization={share}"] if share and engine == "vllm" else [])
 
@@ -69,14 +75,49 @@ def _name(row: dict[str, Any]) -> str:
     return row["model"].get("source") or row["model"]["name"]
 
 
+def _adapter(word: str, folder: Path) -> str:
+    """An adapter as it is here: `name=source`."""
+    name, _, source = word.rpartition("=")
+    return f"{name}={_place(folder, source)}" if source in HELD["adapters"] else word
+
+
 def write_models(folder: Path) -> None:
-    """Every model and draft, with a tokenizer."""
-    held = yaml.safe_load((STRANGERS / "configs.yaml").read_text("utf-8"))
-    drafts = held.pop("drafts")
+    """Every model and draft, with a tokenizer, and every adapter."""
     alike = {"deepseek-v3": "deepseek-v3-fp4", "nvidia/DeepSeek-R1-0528-NVFP4": "deepseek-v3-fp4"}
     same = {name: vllm.CONFIGS[other] for name, other in alike.items()}
-    for name, config in {**vllm.CONFIGS, **held, **drafts, **same}.items():
+    for name, config in {**known_models(), **HELD["drafts"], **same}.items():
         vllm._write(_place(folder, name), config)
+    for name, config in HELD["adapters"].items():
+        _place(folder, name).mkdir()
+        (_place(folder, name) / "adapter_config.json").write_text(json.dumps(config))
+
+
+def answers_of(
+    options: argparse.Namespace, source: Path, starts: list[dict[str, Any]]
+) -> Iterator[list[dict[str, Any]]]:
+    """The answers of a release to each start."""
+    paths = [source, *source.glob("beside"), *options.beside]
+    folders = [str(source)] if options.engine == "sglang" else []
+    asking = subprocess.Popen(
+        [options.python, str(HERE / "asked_on_a_spark.py"), options.engine, *folders],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))},
+    )
+    assert asking.stdin
+    assert asking.stdout
+    for start in starts:
+        asking.stdin.write(json.dumps(start) + "\n")
+        asking.stdin.flush()
+        # What the engine prints comes before its answers.
+        for line in asking.stdout:
+            if line.startswith("ANSWERS "):
+                yield json.loads(line.removeprefix("ANSWERS "))
+                break
+    asking.stdin.close()
+    asking.wait()
 
 
 def main() -> None:
@@ -92,33 +133,31 @@ def main() -> None:
     options = reader.parse_args()
     sys.path.insert(0, str(HERE.parents[1]))
     rows = yaml.safe_load(options.faults.read_text("utf-8"))
+    chosen = {
+        number: row
+        for number, row in enumerate(rows)
+        if row.get("silent")
+        and row.get("engine", "vllm") == options.engine
+        and re.fullmatch(options.only or r"\d+", str(number))
+    }
+    by_release: dict[Path, list[int]] = {}
+    for number, row in chosen.items():
+        source = nearest(options.releases, options.engine, row.get("version", "9"))
+        by_release.setdefault(source, []).append(number)
     with tempfile.TemporaryDirectory() as name:
         write_models(Path(name))
-        for number, row in enumerate(rows):
-            if not row.get("silent") or row.get("engine", "vllm") != options.engine:
-                continue
-            if options.only and not re.fullmatch(options.only, str(number)):
-                continue
-            source = nearest(options.releases, options.engine, row.get("version", "9"))
-            env = {key: str(value) for key, value in row.get("env", {}).items()}
-            start = {"words": words(row, options.engine, Path(name)), "env": env}
-            paths = [source, *options.beside]
-            folders = [str(source)] if options.engine == "sglang" else []
-            done = subprocess.run(
-                [options.python, str(HERE / "asked_on_a_spark.py"), options.engine, *folders],
-                input=json.dumps(start) + "\n",
-                capture_output=True,
-                text=True,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))},
-            )
-            marked = [each for each in done.stdout.splitlines() if each.startswith("ANSWERS ")]
-            answers = json.loads(marked[-1].removeprefix("ANSWERS ")) if marked else []
-            told, said = outcome(answers)
-            said = said if answers else done.stderr.strip()[-300:]
-            if options.full:
-                print(json.dumps(answers))
-            print(f"{number} {source.name} {told}: {said[:400]}", flush=True)
-            print(f"   reported: {row['says']}", flush=True)
+        for source, numbered in by_release.items():
+            starts = []
+            for number in numbered:
+                env = {key: str(value) for key, value in chosen[number].get("env", {}).items()}
+                said = words(chosen[number], options.engine, Path(name))
+                starts.append({"words": said, "env": env})
+            for number, answers in zip(numbered, answers_of(options, source, starts), strict=False):
+                told, said_of = outcome(answers)
+                if options.full:
+                    print(json.dumps(answers))
+                print(f"{number} {source.name} {told}: {said_of[:400]}", flush=True)
+                print(f"   reported: {chosen[number]['says']}", flush=True)
 
 
 if __name__ == "__main__":

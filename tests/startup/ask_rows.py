@@ -41,7 +41,7 @@ def known_models() -> dict[str, dict[str, Any]]:
     held: dict[str, dict[str, Any]] = {}
     for file in files:
         held |= yaml.safe_load(file.read_text("utf-8"))
-    del held["drafts"]
+    del held["drafts"], held["adapters"]
     return held | vllm.CONFIGS
 
 
@@ -80,13 +80,15 @@ def asked(
 
 
 def outcome(answers: list[dict[str, Any]]) -> tuple[str, str]:
-    """The status of the last stage that was asked, with its name, and what was said."""
+    """What was said of a start: a refusal, else the first stage that could not be asked."""
     if not answers:
         return "died", ""
-    last = answers[-1]
-    status = str(last["status"])
-    name = status if status == "accepted" else f"{status} at {last['stage']}"
-    return name, f"{last.get('message', '')} ({last.get('where', '')}{last.get('why', '')})"
+    for status in ("refused", "could not ask"):
+        for said in answers:
+            if said["status"] == status:
+                where = f"({said.get('where', '')}{said.get('why', '')})"
+                return f"{status} at {said['stage']}", f"{said.get('message', '')} {where}"
+    return "accepted", ""
 
 
 def _replay(argv: list[str], engine: str, rows: list[dict[str, Any]], folder: Path) -> None:

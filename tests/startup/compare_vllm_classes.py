@@ -28,6 +28,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 VERSION = "0.32.0"
 CONFIGS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "configs.yaml").read_text("utf-8"))
+BESIDE: dict[str, Any] = yaml.safe_load((HERE / "processors.yaml").read_text("utf-8"))
+_TOKEN = {"special": True} | dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 # Methods whose drafts need no config, and those whose drafts use a small Llama's.
 ALONE = ("ngram", "ngram_gpu", "mtp")
 DRAFTS = {
@@ -259,10 +261,21 @@ def write_configs(folder: Path, configs: dict[str, dict[str, Any]] = CONFIGS) ->
 
 def _write(folder: Path, config: dict[str, Any]) -> None:
     folder.mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps(config))
+    kind = config.get("model_type")
+    known = config.get("tokens", BESIDE["tokens"])
+    tokens = [{"id": place, "content": token} | _TOKEN for place, token in enumerate(known, 1)]
     words = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
-    tokenizer = {"version": "1.0", "added_tokens": [], "model": words}
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    files: dict[str, Any] = {
+        "config": {key: value for key, value in config.items() if key != "tokens"},
+        "tokenizer": {"version": "1.0", "added_tokens": tokens, "model": words},
+        "tokenizer_config": BESIDE["tokenizer"],
+    }
+    if processor := BESIDE["processors"].get(kind):
+        files["preprocessor_config"] = processor
+        if video := BESIDE["videos"].get(processor["processor_class"]):
+            files["video_preprocessor_config"] = {"video_processor_type": video}
+    for name, held in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(held))
 
 
 def differences(

@@ -3,6 +3,7 @@
 Compiled modules, whose kernels nothing here calls, are replaced by stand-ins.
 """
 
+import importlib.metadata
 import os
 import sys
 import types
@@ -78,6 +79,27 @@ def with_operators() -> None:
 
 torch._ops._OpNamespace.__getattr__ = _operator  # type: ignore[method-assign]
 
+import triton
+from triton.backends.compiler import GPUTarget
+
+
+class Driver:
+    """Triton's driver of a GB10's GPU."""
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", 121, 32)
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        return lambda *_, **__: 0
+
+
+# Triton itself, as on a node: vLLM puts something in its place where no driver is active.
+triton.backends.backends["nvidia"].driver.is_active = staticmethod(lambda: True)
+triton.runtime.driver.set_active(Driver())
+_version = importlib.metadata.version
+# By its version vLLM knows that it was built for CPUs, for which it has another Triton.
+importlib.metadata.version = lambda name: _version(name).replace("+cpu", "")
+
 import vllm.platforms
 import vllm.triton_utils
 from vllm.platforms.cuda import NonNvmlCudaPlatform
@@ -113,7 +135,7 @@ class Spark(NonNvmlCudaPlatform):  # type: ignore[misc]
 
 # Before importing the modules that check these.
 vllm.platforms._current_platform = Spark()
-vllm.triton_utils.HAS_TRITON = True
+assert vllm.triton_utils.HAS_TRITON
 _properties = {"total_memory": MEMORY, "major": 12, "minor": 1, "multi_processor_count": 48}
 torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(
     name="NVIDIA GB10", **_properties

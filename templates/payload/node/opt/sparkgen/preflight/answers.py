@@ -31,7 +31,7 @@ PACKAGES = (
 _NETWORK = ("huggingface_hub", "requests", "urllib3", "httpx", "httpcore")
 ABSENT = re.compile(
     r"Invalid repository ID or local directory|couldn't connect to|Repo id must be in the form"
-    r"|does not appear to have a file named"
+    r"|does not appear to have a file named|No adapter found for"
     # In place of a processor whose files lack, Transformers gives the tokenizer.
     r"|Invalid type of HuggingFace processor.{1,200} found type: .{1,120}Token"
     r"|Can't load (?:the configuration|feature extractor|[a-z ]{0,40}(?:tokenizer|processor))"
@@ -65,7 +65,7 @@ class Answers:
         """Print a stage's answer, and remember the worst; forks of the engine say nothing."""
         if os.getpid() != self._process:
             return
-        self.status = self.status or status
+        self.status = status if status == REFUSED else self.status or status
         seconds = round(time.monotonic() - self._started, 2)
         line = {"stage": stage, "status": WORDS[status], "seconds": seconds, **rest}
         os.write(self._out, (json.dumps(line, default=str) + "\n").encode())

@@ -15,9 +15,10 @@ import socket
 import sys
 import types
 from collections import Counter
-from contextlib import redirect_stderr, suppress
+from contextlib import contextmanager, redirect_stderr, suppress
 
 from answers import REFUSED, UNASKED, Answers, Stop, after, alone, described, versions
+from vllm_worker import load, read_adapters, replace, serve
 
 # The releases from 0.20 to 0.33 have these names; where they differ, both are tried.
 _NO_SETTINGS = "this rank gets its settings from the head, which is asked for them"
@@ -62,7 +63,7 @@ class Start:
     def __init__(self, words):
         self.words = words
         self.stage = "arguments"
-        self.config = None
+        self.config = self.read = None
 
     def run(self):
         """The configuration that vLLM makes of the words."""
@@ -82,13 +83,21 @@ class Start:
                 raise Stop
             return get_class(*args, **kwargs)
 
+        read = getattr(arg_utils.EngineArgs, "from_cli_args", None)
+
+        def kept(kind, words):
+            self.read = words
+            return read.__func__(kind, words)
+
         arg_utils.EngineArgs.create_engine_config = created
+        arg_utils.EngineArgs.from_cli_args = classmethod(kept)
         Executor.get_class, MultiprocExecutor.__init__ = staticmethod(stop), stop
         sys.argv = ["vllm", "serve", *self.words]
         from vllm.entrypoints.cli.main import main
 
         with suppress(Stop):
             main()
+        Executor.get_class = staticmethod(get_class)
         if self.config is None:
             raise RuntimeError("vLLM ended without a configuration")
         return self.config
@@ -140,6 +149,16 @@ class Process:
         return self._rank
 
 
+def new_tensor(make, args, kwargs):
+    """A new tensor; a worker's own buffers are on the CPU, however large."""
+    kwargs.pop("pin_memory", None)
+    if str(kwargs.get("device")) != "cpu":
+        empty = make(*args, **{**kwargs, "device": "meta"})
+        if empty.numel() * empty.element_size() > 1 << 20:
+            return empty
+    return make(*args, **{**kwargs, "device": "cpu"})
+
+
 def without_memory():
     """A mode in which tensors over a MiB have no memory; small ones, such as tables, are real."""
     import torch
@@ -163,14 +182,10 @@ def without_memory():
         def __torch_function__(self, function, types, args=(), kwargs=None):
             args, kwargs = together((args, dict(kwargs or {})))
             if function in makers:
-                kwargs.pop("pin_memory", None)
-                empty = function(*args, **{**kwargs, "device": "meta"})
-                if empty.numel() * empty.element_size() > 1 << 20:
-                    return empty
-                kwargs["device"] = "cpu"
-            elif function is torch.Tensor.cuda:
+                return new_tensor(function, args, kwargs)
+            if function is torch.Tensor.cuda:
                 return args[0]
-            elif function is torch.Tensor.to:
+            if is_gpu(kwargs.get("device")) or function is torch.Tensor.to:
                 device = args[0].device
                 args = (args[0], *(device if is_gpu(each) else each for each in args[1:]))
                 if is_gpu(kwargs.get("device")):
@@ -213,10 +228,7 @@ def set_ranks_apart():
     def apart(group, source_rank=0):
         return [rank == source_rank for rank in range(group.size())]
 
-    real = getattr(parallel_state, "in_the_same_node_as", apart)
-    for module in list(sys.modules.values()):
-        if getattr(module, "__dict__", {}).get("in_the_same_node_as") is real:
-            module.in_the_same_node_as = apart
+    replace("in_the_same_node_as", parallel_state, apart)
 
 
 def create_layers(config):
@@ -230,6 +242,16 @@ def create_layers(config):
     dtype = set_default_torch_dtype(config.model_config.dtype)
     with set_current_vllm_config(config), dtype, without_memory():
         return initialize_model(vllm_config=config)
+
+
+def add_layers(config, model):
+    """The worker, which has added layers for adapters and a draft's."""
+    from vllm.config import set_current_vllm_config
+    from vllm.utils.torch_utils import set_default_torch_dtype
+
+    dtype = set_default_torch_dtype(config.model_config.dtype)
+    with set_current_vllm_config(config), dtype, without_memory():
+        return load(config, model)
 
 
 def room_for(config, weights, memory):
@@ -362,6 +384,63 @@ def of_plan(config, planned, room):
     return found
 
 
+def of_draft(draft, model):
+    """The draft's class, and the size of its own weights."""
+    shared = {id(each) for each in model.parameters()}
+    own = [each for each in draft.parameters() if id(each) not in shared] if draft else []
+    size = sum(each.numel() * each.element_size() for each in own)
+    return {"architecture": type(draft).__name__, "parameter_bytes": size}
+
+
+@contextmanager
+def asking(answers, stage):
+    """A stage that, if it can't be asked, keeps nothing from being asked; a refusal is the last."""
+    found = {}
+    try:
+        yield found
+        answers.accepted(stage, **found)
+    except SystemExit as end:
+        answers.ended(stage, end, "", by_engine=False)
+    except Exception as error:  # noqa: BLE001, RUF100
+        answers.failed(stage, error, "vllm", by_engine=False)
+    if answers.status == REFUSED:
+        raise Stop
+
+
+def ask_further(config, arguments, memory, answers):
+    """What follows the configuration; without layers only the API."""
+    weights = drafter = None
+    with asking(answers, "layers") as found:
+        model = create_layers(config)
+        found |= described(of_layers, config, model)
+        weights = found["parameter_bytes"]
+    drafts = getattr(getattr(config, "speculative_config", None), "draft_model_config", None)
+    if weights and drafts and drafts is not config.model_config:
+        with asking(answers, "draft") as found:
+            runner = add_layers(config, model)
+            # Which of them a runner has depends on its version; only the last stage has one.
+            drafter = getattr(runner, "drafter", getattr(runner, "speculator", None))
+            found |= of_draft(getattr(drafter, "model", None), model)
+            weights += found["parameter_bytes"]
+    if weights and config.lora_config:
+        with asking(answers, "adapters"):
+            adapting = runner if drafter else add_layers(config, model)
+            read_adapters(adapting, getattr(arguments, "lora_modules", None) or ())
+    if weights:
+        with asking(answers, "plan") as found:
+            room = room_for(config, weights, memory)
+            planned = plan_cache(config, room)
+            found |= described(of_plan, config, planned, room)
+            # The releases to 0.20 have no such check, or one with other arguments.
+            with suppress(AttributeError, TypeError):
+                check_graphs(config, planned)
+            if check := getattr(drafter, "validate_same_kv_cache_group", None):
+                check(planned)
+    if arguments and not getattr(arguments, "headless", False):
+        with asking(answers, "api"):
+            serve(arguments, config, model if weights else None)
+
+
 def ask(words, memory, answers):
     """Ask stage by stage; the first refusal is the last answer."""
     stage, heard = "variables", io.StringIO()
@@ -373,26 +452,16 @@ def ask(words, memory, answers):
         with redirect_stderr(heard):
             config = start.run()
         answers.accepted("arguments")
-        answers.accepted(
-            "configuration", **described(of_configuration, config), versions=versions()
-        )
-        stage = "layers"
-        model = create_layers(config)
-        found = described(of_layers, config, model)
-        answers.accepted(stage, **found)
-        stage = "plan"
-        room = room_for(config, found["parameter_bytes"], memory)
-        planned = plan_cache(config, room)
-        states = described(of_plan, config, planned, room)
-        # The releases to 0.20 have no such check, or one with other arguments.
-        with suppress(AttributeError, TypeError):
-            check_graphs(config, planned)
-        answers.accepted(stage, **states)
+        found = described(of_configuration, config)
+        answers.accepted("configuration", **found, versions=versions())
     except SystemExit as end:
         answers.ended(stage or start.stage, end, heard.getvalue(), by_engine=not stage)
     except Exception as error:  # noqa: BLE001, RUF100
         sys.stderr.write(heard.getvalue())
         answers.failed(stage or start.stage, error, "vllm", by_engine=start.is_alone(stage, error))
+    else:
+        with suppress(Stop):
+            ask_further(config, start.read, memory, answers)
 
 
 def main(options):
