@@ -264,7 +264,7 @@ def ask_vllm(monkeypatch: pytest.MonkeyPatch) -> Any:
                 monkeypatch.setitem(sys.modules, package, ModuleType(package))
         vars(sys.modules[f"vllm.{name}"]).update(names)
     monkeypatch.syspath_prepend(str(PREFLIGHT))
-    for name in ("answers", "ask_vllm", "vllm_worker"):
+    for name in ("answers", "ask_vllm"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     module: Any = importlib.import_module("ask_vllm")
     module.calls = calls
@@ -446,7 +446,7 @@ def worker(ask_vllm: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(**settings: object) -> Any:
         config = SimpleNamespace(**{"lora_config": None, "drafts": False} | settings)
         config.model_config = "model"
-        return importlib.import_module("vllm_worker").load(config, "layers")
+        return ask_vllm.load(config, "layers")
 
     return make
 
@@ -466,7 +466,7 @@ def test_model_that_takes_no_adapters(worker: Any, monkeypatch: pytest.MonkeyPat
     [(64, False, "rank 64"), (8, False, ""), (8, True, "weights of .* are wrong")],
 )
 def test_adapters_are_read_as_far_as_they_are_here(
-    rank: int, weights: bool, refusal: str, worker: Any, tmp_path: Path
+    rank: int, weights: bool, refusal: str, ask_vllm: Any, worker: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "adapter_config.json").write_text(json.dumps({"r": rank}))
     if weights:
@@ -474,7 +474,7 @@ def test_adapters_are_read_as_far_as_they_are_here(
     runner = worker(lora_config=True)
     named = SimpleNamespace(name="a", path=str(tmp_path))
     with pytest.raises(ValueError, match=refusal) if refusal else nullcontext():
-        importlib.import_module("vllm_worker").read_adapters(runner, [named])
+        ask_vllm.read_adapters(runner, [named])
 
 
 def test_ranks_are_on_nodes_of_their_own(ask_vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:

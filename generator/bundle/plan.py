@@ -102,8 +102,7 @@ _OF_EVERY_SITE = (
     *(
         Entry(path, activation.NOTHING, wanted=_runs(engine), payload=True)
         for engine in names()
-        for name in (f"ask_{module_name(engine)}", f"{module_name(engine)}_worker")
-        for path in [f"opt/sparkgen/preflight/{name}.py"]
+        for path in [f"opt/sparkgen/preflight/ask_{module_name(engine)}.py"]
         if is_copied(f"node/{path}")
     ),
 )

@@ -5,9 +5,12 @@
 
 COMMAND is what the container starts. vLLM's own command line runs up to the place where it would
 start workers. Then this rank's layers are created without memory, among groups of ranks that never
-communicate, and vLLM plans its KV cache for them. See answers.py for what is printed.
+communicate, vLLM's worker adds those of a draft model and of adapters, and vLLM plans its KV cache.
+Last, its API starts, up to where it would listen. See answers.py for what is printed.
 """
 
+import asyncio
+import importlib
 import io
 import os
 import re
@@ -15,10 +18,10 @@ import socket
 import sys
 import types
 from collections import Counter
-from contextlib import contextmanager, redirect_stderr, suppress
+from contextlib import contextmanager, nullcontext, redirect_stderr, suppress
+from pathlib import Path
 
 from answers import REFUSED, UNASKED, Answers, Stop, after, alone, described, versions
-from vllm_worker import load, read_adapters, replace, serve
 
 # The releases from 0.20 to 0.33 have these names; where they differ, both are tried.
 _NO_SETTINGS = "this rank gets its settings from the head, which is asked for them"
@@ -221,6 +224,14 @@ def pretend_groups(sizes):
             setattr(parallel_state, name, Group(*places.get(name, (1, 0))))
 
 
+def replace(name, module, stand_in):
+    """Put something in the place of what a module has, also where others imported it."""
+    real = getattr(module, name, stand_in)
+    for each in list(sys.modules.values()):
+        if getattr(each, "__dict__", {}).get(name) is real:
+            setattr(each, name, stand_in)
+
+
 def set_ranks_apart():
     """Each rank is on a node of its own, which vLLM would find out by memory that ranks share."""
     from vllm.distributed import parallel_state
@@ -242,6 +253,63 @@ def create_layers(config):
     dtype = set_default_torch_dtype(config.model_config.dtype)
     with set_current_vllm_config(config), dtype, without_memory():
         return initialize_model(vllm_config=config)
+
+
+def stop(*_, **__):
+    """Nothing that follows is asked."""
+    raise Stop
+
+
+@contextmanager
+def loading():
+    """What measures memory while a worker loads; buffers for requests would follow."""
+    yield
+    raise Stop
+
+
+def load(config, model):
+    """The worker's own code with the model: it makes the layers of adapters and of a draft."""
+    import torch
+    from vllm.model_executor import model_loader
+    from vllm.model_executor.model_loader.utils import initialize_model
+    from vllm.utils import torch_utils
+
+    def layers(vllm_config, model_config, prefix=""):
+        if model_config is config.model_config:
+            return model
+        return initialize_model(vllm_config=vllm_config, model_config=model_config, prefix=prefix)
+
+    second = getattr(config, "use_v2_model_runner", False)
+    module = importlib.import_module(f"vllm.v1.worker.gpu{'.' if second else '_'}model_runner")
+    # Memory that the GPU would share with the CPU.
+    replace("get_accelerator_view_from_cpu_tensor", torch_utils, lambda tensor: tensor)
+    loader = types.SimpleNamespace(load_model=layers)
+    replace("get_model_loader", model_loader, lambda *_, **__: loader)
+    # The first runner makes its buffers after what makes drafts.
+    module.DeviceMemoryProfiler, module.InputBatch = loading, stop
+    runner = module.GPUModelRunner.__new__(module.GPUModelRunner)
+    runner.jit_warmup_registry = types.SimpleNamespace(activate=nullcontext)
+    with suppress(Stop):
+        runner.__init__(config, torch.device("cuda:0"))
+    with suppress(Stop):
+        runner.load_model()
+    return runner
+
+
+def read_adapters(runner, adapters):
+    """Have the worker read adapters, and their weights where they are."""
+    from vllm.lora.lora_model import LoRAModel
+    from vllm.lora.request import LoRARequest
+
+    real = LoRAModel.from_local_checkpoint
+
+    def read(folder, *given, **more):
+        return (real if any(Path(folder).glob("adapter_model.*")) else stop)(folder, *given, **more)
+
+    LoRAModel.from_local_checkpoint = read
+    for number, each in enumerate(adapters, 1):
+        with suppress(Stop):
+            runner.lora_manager._load_adapter(LoRARequest(each.name, number, each.path))
 
 
 def add_layers(config, model):
@@ -332,6 +400,42 @@ def check_graphs(config, planned):
         max_num_reqs=config.scheduler_config.max_num_seqs,
         **runner,
     )
+
+
+class Engine:
+    """The engine's processes, as the API has them: they only answer."""
+
+    engine_ranks_managed = (0,)
+
+    def __init__(self, tasks):
+        self._tasks = tasks
+
+    def __getattr__(self, name):
+        async def answer(*_, **__):
+            if name == "get_output_async":  # nothing was requested
+                await asyncio.Event().wait()
+            return self._tasks
+
+        return answer if name.endswith("_async") else lambda *_, **__: None
+
+
+def serve(words, config, model):
+    """The API as vLLM starts it, with its templates and parsers, up to where it would listen."""
+    import uvicorn
+    from vllm.engine.arg_utils import EngineArgs
+    from vllm.entrypoints.cli import serve as program
+    from vllm.v1.engine.core_client import EngineCoreClient
+    from vllm.v1.executor.abstract import Executor
+
+    tasks = ("generate",)
+    if config.model_config.runner_type == "pooling":
+        tasks = tuple(model.pooler.get_supported_tasks())
+    EngineArgs.create_engine_config = lambda *_, **__: config
+    Executor.get_class = staticmethod(lambda *_: None)
+    EngineCoreClient.make_async_mp_client = staticmethod(lambda *_, **__: Engine(tasks))
+    uvicorn.Server.__init__ = stop
+    with suppress(Stop):
+        asyncio.run(program.run_server(words))
 
 
 def of_configuration(config):
