@@ -16,7 +16,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, create_autospec
 
 import pytest
 from conftest import Command
@@ -285,7 +285,7 @@ def test_graphs_are_settled_for_all_sequences(ask_vllm: Any) -> None:
         backend = SimpleNamespace(get_name=lambda: name, get_builder_cls=lambda: builder)
         return SimpleNamespace(get_attn_backend=lambda: backend)
 
-    settle = Mock()
+    settle = create_autospec(lambda support, name, tokens, kv_cache_config, max_num_reqs: None)
     compilation = SimpleNamespace(
         static_forward_context={"a": layer("FLASH_ATTN", 3), "b": layer("GDN_ATTN", 1)},
         resolve_cudagraph_mode_and_sizes=settle,
@@ -302,10 +302,11 @@ def test_graphs_are_settled_for_all_sequences(ask_vllm: Any) -> None:
     (support, *rest), named = settle.call_args
     assert (support.value, *rest) == (1, "GDN_ATTN", 3)
     more = {"kv_cache_config": planned, "max_num_reqs": 64}
-    assert named == {**more, "use_v2_model_runner": True}
-    del config.use_v2_model_runner
+    assert named == more
+    settle = create_autospec(lambda *_, kv_cache_config, max_num_reqs, use_v2_model_runner: None)
+    compilation.resolve_cudagraph_mode_and_sizes = settle
     ask_vllm.check_graphs(config, planned)
-    assert settle.call_args.kwargs == more
+    assert settle.call_args.kwargs == {**more, "use_v2_model_runner": True}
 
 
 def test_plan_is_refused_for_more_sequences_than_blocks(

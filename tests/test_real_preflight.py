@@ -1,6 +1,6 @@
 """The preflight of a real vLLM, which sees a GB10: `pytest -n0 -m cluster`, by hand.
 
-Its configuration, layers and planner are vLLM's own; no kernel runs.
+Its configuration, layers, worker, planner and API are vLLM's own; no kernel runs.
 """
 
 import json
@@ -30,14 +30,22 @@ STARTS = [
         "plan",
         "larger than the available KV cache memory",
     ),
+    ("--enable-lora --lora-modules a={folder}/adapter", "adapters", "LoRA rank 64 is greater"),
 ]
+_FLAGS = [flags for flags, _, _ in STARTS]
+EAGLE3 = '{"method":"eagle3","num_speculative_tokens":2,"model":"{folder}/gpt-oss-120b-eagle3"}'
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any]]]:
     folder = tmp_path_factory.mktemp("models")
     write_configs(folder)
-    flags = ["--max-model-len=8192 --kv-cache-memory-bytes=16000000000", *(f for f, _, _ in STARTS)]
+    (folder / "adapter").mkdir()
+    adapter = {"peft_type": "LORA", "r": 64, "lora_alpha": 64, "target_modules": ["q_proj"]}
+    (folder / "adapter/adapter_config.json").write_text(json.dumps(adapter))
+    taken = "--max-model-len=8192 --kv-cache-memory-bytes=16000000000"
+    drafting = f"{taken} --speculative-config={EAGLE3}"
+    flags = [each.replace("{folder}", str(folder)) for each in (taken, drafting, *_FLAGS)]
     model = str(folder / "gpt-oss-120b")
     starts = [{"words": ["vllm", "serve", model, *f.split()], "env": {}} for f in flags]
     python = str(vllm_cpu.vllm_cpu() / "python")
@@ -55,9 +63,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any
 def test_accepted_to_its_last_stage(answers: list[list[dict[str, Any]]]) -> None:
     """70.8 GB is what the checkpoint has; 18 of 36 layers slide, in a group of their own."""
     stages = [(answer["stage"], answer["status"]) for answer in answers[0]]
-    names = ("variables", "arguments", "configuration", "layers", "plan")
+    names = ("variables", "arguments", "configuration", "layers", "plan", "api")
     assert stages == [(name, "accepted") for name in names]
-    *_, configuration, layers, plan = (answer.get("found") for answer in answers[0])
+    *_, configuration, layers, plan, _ = (answer.get("found") for answer in answers[0])
     assert configuration["max_model_len"] == 8192
     assert configuration["versions"]["torch"].startswith(vllm_cpu.TORCH)
     assert layers["parameter_bytes"] == 70_756_592_256
@@ -66,10 +74,19 @@ def test_accepted_to_its_last_stage(answers: list[list[dict[str, Any]]]) -> None
     assert plan["blocks"] == 16_000_000_000 // page
 
 
+def test_drafts_layers_are_in_the_plan(answers: list[list[dict[str, Any]]]) -> None:
+    """Its one layer attends to everything, as half of the model's do."""
+    stages = {answer["stage"]: answer for answer in answers[1]}
+    assert {answer["status"] for answer in stages.values()} == {"accepted"}
+    assert stages["draft"]["found"]["architecture"] == "Eagle3LlamaForCausalLM"
+    groups = stages["plan"]["found"]["groups"]
+    assert sum(group["layers"] for group in groups) == 37
+
+
 @pytest.mark.parametrize(("start", "stage", "message"), STARTS)
 def test_refused_by_the_engine_itself(
     start: str, stage: str, message: str, answers: list[list[dict[str, Any]]]
 ) -> None:
-    last = answers[1 + [flags for flags, _, _ in STARTS].index(start)][-1]
+    last = answers[2 + _FLAGS.index(start)][-1]
     assert (last["stage"], last["status"]) == (stage, "refused")
     assert message in last["message"]

@@ -152,7 +152,7 @@ def main() -> None:
                 env = {key: str(value) for key, value in chosen[number].get("env", {}).items()}
                 said = words(chosen[number], options.engine, Path(name))
                 starts.append({"words": said, "env": env})
-            for number, answers in zip(numbered, answers_of(options, source, starts), strict=False):
+            for number, answers in zip(numbered, answers_of(options, source, starts), strict=True):
                 told, said_of = outcome(answers)
                 if options.full:
                     print(json.dumps(answers))

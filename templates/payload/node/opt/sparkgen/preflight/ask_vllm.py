@@ -11,6 +11,7 @@ Last, its API starts, up to where it would listen. See answers.py for what is pr
 
 import asyncio
 import importlib
+import inspect
 import io
 import os
 import re
@@ -389,17 +390,17 @@ def check_graphs(config, planned):
     if not builders:
         return
     name = min(builders, key=lambda each: builders[each].value)
-    second = getattr(config, "use_v2_model_runner", None)
-    # The V1 model runner alone rounds the sizes of graphs, which can leave none of them.
-    runner = {} if second is None else {"use_v2_model_runner": bool(second)}
-    config.compilation_config.resolve_cudagraph_mode_and_sizes(
-        builders[name],
-        name,
-        1 + (config.num_speculative_tokens or 0),
-        kv_cache_config=planned,
-        max_num_reqs=config.scheduler_config.max_num_seqs,
-        **runner,
-    )
+    settle = config.compilation_config.resolve_cudagraph_mode_and_sizes
+    # Releases differ in which of these they have; the V1 model runner alone rounds the sizes of
+    # graphs, which can leave none of them.
+    more = {
+        "kv_cache_config": planned,
+        "max_num_reqs": config.scheduler_config.max_num_seqs,
+        "use_v2_model_runner": bool(getattr(config, "use_v2_model_runner", False)),
+    }
+    known = inspect.signature(settle).parameters
+    tokens = 1 + (config.num_speculative_tokens or 0)
+    settle(builders[name], name, tokens, **{key: more[key] for key in more if key in known})
 
 
 class Engine:
