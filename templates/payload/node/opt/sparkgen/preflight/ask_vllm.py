@@ -243,6 +243,20 @@ def set_ranks_apart():
     replace("in_the_same_node_as", parallel_state, apart)
 
 
+def keep_modules():
+    """A module that is sent to the GPU, also by its number, stays; it changes its type alone."""
+    import torch
+
+    change = torch.nn.Module.to
+
+    def to(module, *given, **more):
+        given = [each for each in given if isinstance(each, torch.dtype)]
+        more.pop("device", None)
+        return change(module, *given, **more) if given or more else module
+
+    torch.nn.Module.to = to
+
+
 def create_layers(config):
     """The rank's layers, with no memory behind them."""
     from vllm.config import set_current_vllm_config
@@ -251,6 +265,7 @@ def create_layers(config):
 
     pretend_groups(config.parallel_config)
     set_ranks_apart()
+    keep_modules()
     dtype = set_default_torch_dtype(config.model_config.dtype)
     with set_current_vllm_config(config), dtype, without_memory():
         return initialize_model(vllm_config=config)
