@@ -12,7 +12,6 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import yaml
