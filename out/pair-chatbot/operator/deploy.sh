@@ -8,6 +8,8 @@
 #   operator/deploy.sh --status             shows in which state each node was left
 #   operator/deploy.sh --check-engine [NODE...]  has the installed engines say whether they accept their settings, as
 #                                                lines of JSON for 'sparkgen check-engine'; changes nothing
+#   operator/deploy.sh --rehearse [NODE...]  has all ranks of each engine start at once with random weights and answer
+#                                            a request that no client sees; units are stopped first. Lines as above
 # What people bring later, such as images, models and secrets, may be missing then.
 # sudo's password is asked for once, if a node needs one. If this is interrupted, the node at work
 # completes its change or takes it back.
@@ -206,6 +208,68 @@ ask() { # NODE...
   return "$status"
 }
 
+# What a rank is told until all are to end: the password for sudo, and whether the head has served.
+tell() { # NODE
+  local kept=password_${1//[!a-zA-Z0-9]/_}
+  printf '%s\n' "${!kept-}"
+  while kill -0 "$$" 2>/dev/null && [[ ! -e $over ]]; do sleep 1; done
+  cat "$over" 2>/dev/null
+}
+
+# All ranks of an engine at once, the head last. Each is bounded by itself, and where one ends so do all.
+together() { # GROUP NODE...
+  local over=$work/over of=$work/rank head=${*: -1} option='' node status=0 one
+  if [[ $1 != - ]]; then option=" --group $1"; fi
+  shift
+  rm -f "$over"
+  for node; do
+    echo "== $node" >&2
+    let_in "$node" '/opt/sparkgen/launch.sh --check' || return 3
+    mkdir -p "$of.$node" && : >"$of.$node/said" && : >"$of.$node/answer"
+  done
+  for node; do
+    {
+      work=$of.$node one=0
+      reach "$node" "${login[@]}" "$node" "sudo -S -p '' /opt/sparkgen/launch.sh$option --rehearse -" \
+        < <(tell "$node") >"$work/answer" || one=$?
+      echo "$one" >"$work/status"
+      touch "$over"
+    } &
+  done
+  until [[ -e $over ]]; do
+    if grep -q '"rehearsal", "status": "accepted"' "$of.$head/answer"; then
+      echo served >"$over.new" && mv "$over.new" "$over"
+    fi
+    sleep 1
+  done
+  wait
+  for node; do
+    cat "$of.$node/answer"
+    one=$(<"$of.$node/status")
+    if ((one == 1 || !status)); then status=$one; fi
+  done
+  return "$status"
+}
+
+rehearse() { # NODE...
+  local group ranks left status=0 one
+  # A password may be asked for at standard input.
+  while read -r group ranks <&3; do
+    # An engine of which no node is named is not meant.
+    left=" ${ranks//,/ } " one=3
+    for node; do left=${left/ $node / }; done
+    if [[ $left == " ${ranks//,/ } " ]]; then continue; fi
+    if [[ $left == ' ' ]]; then
+      # shellcheck disable=SC2086
+      one=0 && { together "$group" ${ranks//,/ } || one=$?; }
+    else
+      echo "== the engine on $ranks starts on all of them or on none" >&2
+    fi
+    if ((one == 1 || !status)); then status=$one; fi
+  done 3< <(fact RANKS)
+  return "$status"
+}
+
 # The nodes among these that are in such a state.
 which_are() { # TEST NODE...
   local node && for node in "${@:2}"; do if "$1" "$(state_of "$node")"; then echo " $node"; fi; done
@@ -216,7 +280,7 @@ refuse() { echo "deploy.sh: $1; nothing was done" >&2 && exit 2; }
 does='' rename='' named='' skipped='' fresh='' left='' expects=''
 for word; do
   case $expects$word in
-    --run | --apply | --check-engine | --status)
+    --run | --apply | --check-engine | --rehearse | --status)
       [[ ! $does || $does == "$word" ]] || refuse "$does and $word exclude each other"
       does=$word
       ;;
@@ -235,7 +299,7 @@ for word; do
 done
 if [[ $expects ]]; then usage; fi
 case $does in
-  --check-engine | --status) [[ ! $rename ]] || refuse "$does and $rename exclude each other" ;;
+  --check-engine | --rehearse | --status) [[ ! $rename ]] || refuse "$does and $rename exclude each other" ;;
   *) ;;
 esac
 run=$([[ $does != --run && $does != --apply ]] || echo 1) install=$([[ $does != --apply ]] || echo 1)
@@ -257,6 +321,10 @@ done
   if [[ $does ]]; then share_logins; fi
   if [[ $does == --check-engine ]]; then
     ask $all
+    exit
+  fi
+  if [[ $does == --rehearse ]]; then
+    rehearse $all
     exit
   fi
   if [[ $install ]]; then

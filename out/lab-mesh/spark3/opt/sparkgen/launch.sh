@@ -8,6 +8,8 @@
 #   launch.sh --create has Compose create the container, for the unit to start
 #   launch.sh --check-engine  asks the engine itself whether it accepts its settings, without its weights and beside
 #                      one that runs; prints lines of JSON. Exit status: 0 accepted, 1 refused, 3 could not be asked
+#   launch.sh --rehearse  starts it with random weights, which takes the model's small files alone, has it answer one
+#                      request of this node, and removes it; on all nodes of an engine at once. The same statuses
 #   launch.sh --describe-engine  has it list all settings that it has, as JSON for 'sparkgen catalog add'
 # If a node has engines of several groups, --group NAME comes first.
 set -euo pipefail
@@ -21,11 +23,11 @@ if [[ ${1:-} == --group ]]; then
 fi
 is_contained() { [[ -e $own/compose.yaml ]]; }
 has_engine() { is_contained || [[ -e $own/engine.sh ]]; }
-if ! has_engine && [[ ${1:-} == --check-engine && -d $here/groups ]]; then
+if ! has_engine && [[ ${1:-} =~ ^--(check-engine|rehearse)$ && -d $here/groups ]]; then
   status=0
   for own in "$here/groups"/*/; do
     one=0
-    "$BASH" "${BASH_SOURCE[0]}" --group "$(basename "$own")" --check-engine || one=$?
+    "$BASH" "${BASH_SOURCE[0]}" --group "$(basename "$own")" "$1" || one=$?
     if ((one == 1 || !status)); then status=$one; fi
   done
   exit "$status"
@@ -51,6 +53,8 @@ request_gpu() {
 }
 
 create() {
+  # A start goes before a rehearsal.
+  timeout 60 docker rm --force "${name/engine/rehearsal}" >/dev/null 2>&1 || true
   secrets --prepare "/run/$name/secrets"
   request_gpu
   # The image may have to be pulled first.
@@ -184,7 +188,7 @@ ask_there() {
 
 unasked() { # WHY
   local why=${1//[\"\\]/\'}
-  printf '{"stage": "end", "status": "could not ask", "why": "%s"}\n' "${why//[[:cntrl:]]/ }"
+  printf '{"stage": "%s", "status": "could not ask", "why": "%s"}\n' "${stage:-end}" "${why//[[:cntrl:]]/ }"
   exit 3
 }
 
@@ -199,10 +203,9 @@ find_engine() {
   digest=${digest##*@}
 }
 
-# Says what is asked about, then has it asked, and that this was all: an answer may be cut off on its way. The checksum
-# is that of the command and of the files with settings.
-check_engine() {
-  local arguments=() form digest engine files image program='' settings version why=''
+# Says what is asked about. The checksum is that of the command and of the files with settings.
+introduce() {
+  local form files settings why=''
   read_command
   mapfile -t files < <(facts ENV_FILE container)
   if [[ -e $own/options.yaml ]]; then files+=("$own/options.yaml"); fi
@@ -217,9 +220,31 @@ check_engine() {
   printf "$form" "$(facts SITE)" "$group" "$(facts NODE)" "$engine" "$version"
   printf '"image": "%s", "digest": "%s", "settings": "%s"}\n' "$image" "$digest" "${settings%% *}"
   if [[ $why ]]; then unasked "$why"; fi
+}
+
+# Has it asked, and says that this was all: an answer may be cut off on its way.
+check_engine() {
+  local arguments=() digest engine image program='' version
+  introduce
   asked=("$engine" "$program")
   ask_there
   echo '{"stage": "end", "status": "accepted"}'
+}
+
+rehearse() { # [-]
+  local arguments=() digest engine image program='' version stage=rehearsal
+  introduce
+  if ! is_contained; then unasked "only an engine in a container has a rehearsal"; fi
+  if [[ $engine == llama.cpp ]]; then unasked "llama.cpp has no random weights"; fi
+  # One at a time: it removes what an earlier one has left.
+  exec 9<"$here/launch.sh"
+  flock --nonblock 9 || unasked "another rehearsal runs"
+  given=$(mktemp -d -p /dev/shm)
+  trap 'rm -rf "$given"' EXIT
+  export SECRETS=$given/secrets
+  secrets --prepare "$SECRETS" 2>"$given/said" || unasked "$(tail -n 1 "$given/said")"
+  request_gpu
+  exec python3 -B "$here/preflight/rehearse.py" "$given" "$group" "$@"
 }
 
 describe_engine() {
@@ -235,12 +260,14 @@ describe_engine() {
 case $#${1:-} in
   1--check) secrets --check ;;
   1--check-engine) check_engine ;;
+  1--rehearse) rehearse ;;
+  2--rehearse) rehearse - ;;
   1--describe-engine) describe_engine ;;
   1--create) create ;;
   1--bare) secrets --check && bare ;;
   0) if is_contained; then contained; else secrets --check && bare; fi ;;
   *)
-    echo "usage: launch.sh [--group NAME] [--bare | --check | --check-engine | --describe-engine | --create]" >&2
+    echo "usage: launch.sh [--group NAME] [--bare | --check | --check-engine | --rehearse [-] | --describe-engine | --create]" >&2
     exit 2
     ;;
 esac

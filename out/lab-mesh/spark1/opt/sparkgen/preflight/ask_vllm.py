@@ -5,9 +5,13 @@
 
 COMMAND is what the container starts. vLLM's own command line runs up to the place where it would
 start workers. Then this rank's layers are created without memory, among groups of ranks that never
-communicate, and vLLM plans its KV cache for them. See answers.py for what is printed.
+communicate, vLLM's worker adds those of a draft model and of adapters, and vLLM plans its KV cache.
+Last, its API starts, up to where it would listen. See answers.py for what is printed.
 """
 
+import asyncio
+import importlib
+import inspect
 import io
 import os
 import re
@@ -15,7 +19,8 @@ import socket
 import sys
 import types
 from collections import Counter
-from contextlib import redirect_stderr, suppress
+from contextlib import contextmanager, nullcontext, redirect_stderr, suppress
+from pathlib import Path
 
 from answers import REFUSED, UNASKED, Answers, Stop, after, alone, described, versions
 
@@ -62,7 +67,7 @@ class Start:
     def __init__(self, words):
         self.words = words
         self.stage = "arguments"
-        self.config = None
+        self.config = self.read = None
 
     def run(self):
         """The configuration that vLLM makes of the words."""
@@ -82,13 +87,21 @@ class Start:
                 raise Stop
             return get_class(*args, **kwargs)
 
+        read = getattr(arg_utils.EngineArgs, "from_cli_args", None)
+
+        def kept(kind, words):
+            self.read = words
+            return read.__func__(kind, words)
+
         arg_utils.EngineArgs.create_engine_config = created
+        arg_utils.EngineArgs.from_cli_args = classmethod(kept)
         Executor.get_class, MultiprocExecutor.__init__ = staticmethod(stop), stop
         sys.argv = ["vllm", "serve", *self.words]
         from vllm.entrypoints.cli.main import main
 
         with suppress(Stop):
             main()
+        Executor.get_class = staticmethod(get_class)
         if self.config is None:
             raise RuntimeError("vLLM ended without a configuration")
         return self.config
@@ -140,6 +153,16 @@ class Process:
         return self._rank
 
 
+def new_tensor(make, args, kwargs):
+    """A new tensor; a worker's own buffers are on the CPU, however large."""
+    kwargs.pop("pin_memory", None)
+    if str(kwargs.get("device")) != "cpu":
+        empty = make(*args, **{**kwargs, "device": "meta"})
+        if empty.numel() * empty.element_size() > 1 << 20:
+            return empty
+    return make(*args, **{**kwargs, "device": "cpu"})
+
+
 def without_memory():
     """A mode in which tensors over a MiB have no memory; small ones, such as tables, are real."""
     import torch
@@ -163,14 +186,10 @@ def without_memory():
         def __torch_function__(self, function, types, args=(), kwargs=None):
             args, kwargs = together((args, dict(kwargs or {})))
             if function in makers:
-                kwargs.pop("pin_memory", None)
-                empty = function(*args, **{**kwargs, "device": "meta"})
-                if empty.numel() * empty.element_size() > 1 << 20:
-                    return empty
-                kwargs["device"] = "cpu"
-            elif function is torch.Tensor.cuda:
+                return new_tensor(function, args, kwargs)
+            if function is torch.Tensor.cuda:
                 return args[0]
-            elif function is torch.Tensor.to:
+            if is_gpu(kwargs.get("device")) or function is torch.Tensor.to:
                 device = args[0].device
                 args = (args[0], *(device if is_gpu(each) else each for each in args[1:]))
                 if is_gpu(kwargs.get("device")):
@@ -206,6 +225,14 @@ def pretend_groups(sizes):
             setattr(parallel_state, name, Group(*places.get(name, (1, 0))))
 
 
+def replace(name, module, stand_in):
+    """Put something in the place of what a module has, also where others imported it."""
+    real = getattr(module, name, stand_in)
+    for each in list(sys.modules.values()):
+        if getattr(each, "__dict__", {}).get(name) is real:
+            setattr(each, name, stand_in)
+
+
 def set_ranks_apart():
     """Each rank is on a node of its own, which vLLM would find out by memory that ranks share."""
     from vllm.distributed import parallel_state
@@ -213,10 +240,21 @@ def set_ranks_apart():
     def apart(group, source_rank=0):
         return [rank == source_rank for rank in range(group.size())]
 
-    real = getattr(parallel_state, "in_the_same_node_as", apart)
-    for module in list(sys.modules.values()):
-        if getattr(module, "__dict__", {}).get("in_the_same_node_as") is real:
-            module.in_the_same_node_as = apart
+    replace("in_the_same_node_as", parallel_state, apart)
+
+
+def keep_modules():
+    """A module that is sent to the GPU, also by its number, stays; it changes its type alone."""
+    import torch
+
+    change = torch.nn.Module.to
+
+    def to(module, *given, **more):
+        given = [each for each in given if isinstance(each, torch.dtype)]
+        more.pop("device", None)
+        return change(module, *given, **more) if given or more else module
+
+    torch.nn.Module.to = to
 
 
 def create_layers(config):
@@ -227,9 +265,77 @@ def create_layers(config):
 
     pretend_groups(config.parallel_config)
     set_ranks_apart()
+    keep_modules()
     dtype = set_default_torch_dtype(config.model_config.dtype)
     with set_current_vllm_config(config), dtype, without_memory():
         return initialize_model(vllm_config=config)
+
+
+def stop(*_, **__):
+    """Nothing that follows is asked."""
+    raise Stop
+
+
+@contextmanager
+def loading():
+    """What measures memory while a worker loads; buffers for requests would follow."""
+    yield
+    raise Stop
+
+
+def load(config, model):
+    """The worker's own code with the model: it makes the layers of adapters and of a draft."""
+    import torch
+    from vllm.model_executor import model_loader
+    from vllm.model_executor.model_loader.utils import initialize_model
+    from vllm.utils import torch_utils
+
+    def layers(vllm_config, model_config, prefix=""):
+        if model_config is config.model_config:
+            return model
+        return initialize_model(vllm_config=vllm_config, model_config=model_config, prefix=prefix)
+
+    second = getattr(config, "use_v2_model_runner", False)
+    module = importlib.import_module(f"vllm.v1.worker.gpu{'.' if second else '_'}model_runner")
+    # Memory that the GPU would share with the CPU.
+    replace("get_accelerator_view_from_cpu_tensor", torch_utils, lambda tensor: tensor)
+    loader = types.SimpleNamespace(load_model=layers)
+    replace("get_model_loader", model_loader, lambda *_, **__: loader)
+    # The first runner makes its buffers after what makes drafts.
+    module.DeviceMemoryProfiler, module.InputBatch = loading, stop
+    runner = module.GPUModelRunner.__new__(module.GPUModelRunner)
+    runner.jit_warmup_registry = types.SimpleNamespace(activate=nullcontext)
+    with suppress(Stop):
+        runner.__init__(config, torch.device("cuda:0"))
+    with suppress(Stop):
+        runner.load_model()
+    return runner
+
+
+def read_adapters(runner, adapters):
+    """Have the worker read adapters, and their weights where they are."""
+    from vllm.lora.lora_model import LoRAModel
+    from vllm.lora.request import LoRARequest
+
+    real = LoRAModel.from_local_checkpoint
+
+    def read(folder, *given, **more):
+        return (real if any(Path(folder).glob("adapter_model.*")) else stop)(folder, *given, **more)
+
+    LoRAModel.from_local_checkpoint = read
+    for number, each in enumerate(adapters, 1):
+        with suppress(Stop):
+            runner.lora_manager._load_adapter(LoRARequest(each.name, number, each.path))
+
+
+def add_layers(config, model):
+    """The worker, which has added layers for adapters and a draft's."""
+    from vllm.config import set_current_vllm_config
+    from vllm.utils.torch_utils import set_default_torch_dtype
+
+    dtype = set_default_torch_dtype(config.model_config.dtype)
+    with set_current_vllm_config(config), dtype, without_memory():
+        return load(config, model)
 
 
 def room_for(config, weights, memory):
@@ -299,17 +405,53 @@ def check_graphs(config, planned):
     if not builders:
         return
     name = min(builders, key=lambda each: builders[each].value)
-    second = getattr(config, "use_v2_model_runner", None)
-    # The V1 model runner alone rounds the sizes of graphs, which can leave none of them.
-    runner = {} if second is None else {"use_v2_model_runner": bool(second)}
-    config.compilation_config.resolve_cudagraph_mode_and_sizes(
-        builders[name],
-        name,
-        1 + (config.num_speculative_tokens or 0),
-        kv_cache_config=planned,
-        max_num_reqs=config.scheduler_config.max_num_seqs,
-        **runner,
-    )
+    settle = config.compilation_config.resolve_cudagraph_mode_and_sizes
+    # Releases differ in which of these they have; the V1 model runner alone rounds the sizes of
+    # graphs, which can leave none of them.
+    more = {
+        "kv_cache_config": planned,
+        "max_num_reqs": config.scheduler_config.max_num_seqs,
+        "use_v2_model_runner": bool(getattr(config, "use_v2_model_runner", False)),
+    }
+    known = inspect.signature(settle).parameters
+    tokens = 1 + (config.num_speculative_tokens or 0)
+    settle(builders[name], name, tokens, **{key: more[key] for key in more if key in known})
+
+
+class Engine:
+    """The engine's processes, as the API has them: they only answer."""
+
+    engine_ranks_managed = (0,)
+
+    def __init__(self, tasks):
+        self._tasks = tasks
+
+    def __getattr__(self, name):
+        async def answer(*_, **__):
+            if name == "get_output_async":  # nothing was requested
+                await asyncio.Event().wait()
+            return self._tasks
+
+        return answer if name.endswith("_async") else lambda *_, **__: None
+
+
+def serve(words, config, model):
+    """The API as vLLM starts it, with its templates and parsers, up to where it would listen."""
+    import uvicorn
+    from vllm.engine.arg_utils import EngineArgs
+    from vllm.entrypoints.cli import serve as program
+    from vllm.v1.engine.core_client import EngineCoreClient
+    from vllm.v1.executor.abstract import Executor
+
+    tasks = ("generate",)
+    if config.model_config.runner_type == "pooling":
+        tasks = tuple(model.pooler.get_supported_tasks())
+    EngineArgs.create_engine_config = lambda *_, **__: config
+    Executor.get_class = staticmethod(lambda *_: None)
+    EngineCoreClient.make_async_mp_client = staticmethod(lambda *_, **__: Engine(tasks))
+    uvicorn.Server.__init__ = stop
+    with suppress(Stop):
+        asyncio.run(program.run_server(words))
 
 
 def of_configuration(config):
@@ -362,6 +504,63 @@ def of_plan(config, planned, room):
     return found
 
 
+def of_draft(draft, model):
+    """The draft's class, and the size of its own weights."""
+    shared = {id(each) for each in model.parameters()}
+    own = [each for each in draft.parameters() if id(each) not in shared] if draft else []
+    size = sum(each.numel() * each.element_size() for each in own)
+    return {"architecture": type(draft).__name__, "parameter_bytes": size}
+
+
+@contextmanager
+def asking(answers, stage):
+    """A stage that, if it can't be asked, keeps nothing from being asked; a refusal is the last."""
+    found = {}
+    try:
+        yield found
+        answers.accepted(stage, **found)
+    except SystemExit as end:
+        answers.ended(stage, end, "", by_engine=False)
+    except Exception as error:  # noqa: BLE001, RUF100
+        answers.failed(stage, error, "vllm", by_engine=False)
+    if answers.status == REFUSED:
+        raise Stop
+
+
+def ask_further(config, arguments, memory, answers):
+    """What follows the configuration; without layers only the API."""
+    weights = drafter = None
+    with asking(answers, "layers") as found:
+        model = create_layers(config)
+        found |= described(of_layers, config, model)
+        weights = found["parameter_bytes"]
+    drafts = getattr(getattr(config, "speculative_config", None), "draft_model_config", None)
+    if weights and drafts and drafts is not config.model_config:
+        with asking(answers, "draft") as found:
+            runner = add_layers(config, model)
+            # Which of them a runner has depends on its version; only the last stage has one.
+            drafter = getattr(runner, "drafter", getattr(runner, "speculator", None))
+            found |= of_draft(getattr(drafter, "model", None), model)
+            weights += found["parameter_bytes"]
+    if weights and config.lora_config:
+        with asking(answers, "adapters"):
+            adapting = runner if drafter else add_layers(config, model)
+            read_adapters(adapting, getattr(arguments, "lora_modules", None) or ())
+    if weights:
+        with asking(answers, "plan") as found:
+            room = room_for(config, weights, memory)
+            planned = plan_cache(config, room)
+            found |= described(of_plan, config, planned, room)
+            # The releases to 0.20 have no such check, or one with other arguments.
+            with suppress(AttributeError, TypeError):
+                check_graphs(config, planned)
+            if check := getattr(drafter, "validate_same_kv_cache_group", None):
+                check(planned)
+    if arguments and not getattr(arguments, "headless", False):
+        with asking(answers, "api"):
+            serve(arguments, config, model if weights else None)
+
+
 def ask(words, memory, answers):
     """Ask stage by stage; the first refusal is the last answer."""
     stage, heard = "variables", io.StringIO()
@@ -373,26 +572,16 @@ def ask(words, memory, answers):
         with redirect_stderr(heard):
             config = start.run()
         answers.accepted("arguments")
-        answers.accepted(
-            "configuration", **described(of_configuration, config), versions=versions()
-        )
-        stage = "layers"
-        model = create_layers(config)
-        found = described(of_layers, config, model)
-        answers.accepted(stage, **found)
-        stage = "plan"
-        room = room_for(config, found["parameter_bytes"], memory)
-        planned = plan_cache(config, room)
-        states = described(of_plan, config, planned, room)
-        # The releases to 0.20 have no such check, or one with other arguments.
-        with suppress(AttributeError, TypeError):
-            check_graphs(config, planned)
-        answers.accepted(stage, **states)
+        found = described(of_configuration, config)
+        answers.accepted("configuration", **found, versions=versions())
     except SystemExit as end:
         answers.ended(stage or start.stage, end, heard.getvalue(), by_engine=not stage)
     except Exception as error:  # noqa: BLE001, RUF100
         sys.stderr.write(heard.getvalue())
         answers.failed(stage or start.stage, error, "vllm", by_engine=start.is_alone(stage, error))
+    else:
+        with suppress(Stop):
+            ask_further(config, start.read, memory, answers)
 
 
 def main(options):

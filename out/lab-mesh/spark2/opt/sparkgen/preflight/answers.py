@@ -29,9 +29,9 @@ PACKAGES = (
 )
 # What the hub's client, or code around it, says of a file that is not here.
 _NETWORK = ("huggingface_hub", "requests", "urllib3", "httpx", "httpcore")
-_ABSENT = re.compile(
+ABSENT = re.compile(
     r"Invalid repository ID or local directory|couldn't connect to|Repo id must be in the form"
-    r"|does not appear to have a file named"
+    r"|does not appear to have a file named|No adapter found for"
     # In place of a processor whose files lack, Transformers gives the tokenizer.
     r"|Invalid type of HuggingFace processor.{1,200} found type: .{1,120}Token"
     r"|Can't load (?:the configuration|feature extractor|[a-z ]{0,40}(?:tokenizer|processor))"
@@ -65,7 +65,7 @@ class Answers:
         """Print a stage's answer, and remember the worst; forks of the engine say nothing."""
         if os.getpid() != self._process:
             return
-        self.status = self.status or status
+        self.status = status if status == REFUSED else self.status or status
         seconds = round(time.monotonic() - self._started, 2)
         line = {"stage": stage, "status": WORDS[status], "seconds": seconds, **rest}
         os.write(self._out, (json.dumps(line, default=str) + "\n").encode())
@@ -95,13 +95,13 @@ class Answers:
         """The program was ended; what follows its parser's `error:` says why."""
         if not end.code or not by_engine:
             why = "the engine ended by itself" if by_engine else _BY_ASKING
-            self.say(stage, UNASKED, error="SystemExit", message=_plain(str(end.code)), why=why)
+            self.say(stage, UNASKED, error="SystemExit", message=plain(str(end.code)), why=why)
             return
         said = said if isinstance(end.code, int) else f"{said}\n{end.code}"
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         last = lines[-1] if lines else "it ended"
         message = re.split(r"(?m)^(?:.*: )?error: ", said)[1:] or [last]
-        self.say(stage, REFUSED, error="SystemExit", message=_plain(message[-1]))
+        self.say(stage, REFUSED, error="SystemExit", message=plain(message[-1]))
 
     def end(self):
         """Leave at once: threads and child processes of the engine must not hold it up."""
@@ -156,10 +156,10 @@ def after(words, *markers):
 
 
 def _message(error):
-    return _plain(str(error)) or type(error).__name__
+    return plain(str(error)) or type(error).__name__
 
 
-def _plain(text):
+def plain(text):
     """A message as one line; of pydantic's list only what is wrong, after a parser's own words."""
     text = " ".join(text.split())
     found = re.match(r"((?:argument .*: )?)\d+ validation errors? for \S+ (.*)", text)
@@ -188,7 +188,7 @@ def _is_raised(frame):
 def _is_offline(error):
     """Whether an error follows from a file that would have to be downloaded."""
     while error:
-        if type(error).__module__.partition(".")[0] in _NETWORK or _ABSENT.search(str(error)):
+        if type(error).__module__.partition(".")[0] in _NETWORK or ABSENT.search(str(error)):
             return True
         error = error.__cause__ or error.__context__
     return False
