@@ -86,7 +86,7 @@ def _site(engine: str, settings: Settings) -> dict[str, Any]:
         del model["name"]
     if engine == "llama.cpp":
         model = {"file": "/srv/models/model.gguf"} | model
-    rest = {key: value for key, value in settings.items() if key != "model"}
+    rest = {key: value for key, value in settings.items() if key not in ("model", "site")}
     version = _VERSIONS.get(engine, _LLAMA_CPP)
     return {
         "version": 1,
@@ -101,6 +101,7 @@ def _site(engine: str, settings: Settings) -> dict[str, Any]:
             "nccl": "2.30.7",
             **rest,
         },
+        **settings.get("site", {}),
     }
 
 
