@@ -1111,6 +1111,13 @@ def test_version_in_a_tag(image: str, version: str) -> None:
     assert yaml.safe_load(result.text)["engine"]["version"] == version
 
 
+def test_guessed_version_is_one_that_takes_the_settings() -> None:
+    """From 0.19 to 0.23, vLLM stops at that variable on a GB10; later ones do not know it."""
+    text = "export VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1\nvllm serve openai/gpt-oss-120b\n"
+    result = adopt(read([Input("", "start.sh", text.encode())]), "mine", "mine.yaml")
+    assert yaml.safe_load(result.text)["engine"]["version"] == "0.18.1"
+
+
 def test_files_beside_a_compose_file() -> None:
     text = (
         "services:\n  vllm:\n    image: own/vllm:1\n    volumes: ['./moe-configs:/moe:ro']\n"

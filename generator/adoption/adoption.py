@@ -10,6 +10,8 @@ from generator.adoption.engines import alone, grouped, ordered_engine
 from generator.adoption.found import Ended, Found, Word
 from generator.adoption.items import closed
 from generator.adoption.nodes import nodes_of
+from generator.catalogs.flag_files import versions
+from generator.catalogs.versions import version
 from generator.diagnostics import Finding, KeyPath, Severity, Stage
 from generator.pipeline import Reading, read_site
 from generator.records import record, replace
@@ -79,7 +81,7 @@ def adopt(
     draft.data = {key: draft.data[key] for key in _ORDER if key in draft.data}
     if "engine" in draft.data:
         ordered_engine(draft)
-    full = _assumed(draft, file, beside)
+    full = _of_likely_version(draft, _assumed(draft, file, beside), file, beside)
     ended = closed(found, draft)
     text = draft.text(ended)
     reading = read_site(file, text.encode(), beside)
@@ -100,6 +102,29 @@ def _assumed(draft: Draft, file: str, beside: ReadBeside) -> Reading:
         for path in sorted(wrong, key=str, reverse=True):
             draft.refuse(path, wrong[path])
     return reading
+
+
+def _of_likely_version(draft: Draft, full: Reading, file: str, beside: ReadBeside) -> Reading:
+    """A guessed version becomes the newest with the fewest errors: what is published has run."""
+    engine = draft.data.get("engine", {})
+    newest, plus, own = str(engine.get("version", "")).partition("+")
+    is_guess = ("engine", "version") in draft.comments and newest not in str(engine.get("image"))
+    older = [each for each in versions(engine.get("name", "")) if version(each) < version(newest)]
+    found = [(_errors(full), newest, full)]
+    while is_guess and older and found[-1][0]:
+        engine["version"] = f"{older[-1]}{plus}{own}"
+        again = read_site(file, draft.text(assumed=True).encode(), beside)
+        found.append((_errors(again), older.pop(), again))
+    _, best, reading = min(found, key=lambda each: each[0])
+    if is_guess:
+        engine["version"] = f"{best}{plus}{own}"
+    return reading
+
+
+def _errors(reading: Reading) -> int:
+    """Errors that may depend on the version: not those about images and files."""
+    errors = (one.path for one in reading.findings if one.severity is Severity.ERROR)
+    return sum(path[:1] == ("model",) or path[1:2] in (("args",), ("env",)) for path in errors)
 
 
 def _of_any_model(draft: Draft, full: Reading, file: str, beside: ReadBeside) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from generator.adoption.docker import passed
-from generator.adoption.found import FoundContainer, FoundVariable, Word
+from generator.adoption.found import LEFT_EMPTY, FoundContainer, FoundVariable, Word
 from generator.adoption.items import of_yaml
 from generator.adoption.shell import expand, is_script_next
 from generator.adoption.yaml_file import Yaml
@@ -71,12 +71,18 @@ def command_words(
 def environment(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[FoundVariable]:
     """The variables of a mapping, or of a list of NAME=VALUE."""
     for name, value in file.pairs(node):
-        if word := file.word(value, known):
+        if word := _value(file, value, known):
             is_passed = isinstance(value, yaml.ScalarNode) and value.tag.endswith(":null")
             yield passed(replace(word, text=name)) if is_passed else FoundVariable(name, word)
     for item in file.items(node):
-        if word := file.word(item, known):
+        if word := _value(file, item, known):
             yield passed(word)
+
+
+def _value(file: Yaml, node: Any, known: Mapping[str, str]) -> Word | None:
+    word = file.word(node, known)
+    is_empty = word is not None and word.text.rpartition("=")[2] == "" and "$" in str(node.value)
+    return replace(word, remark=LEFT_EMPTY) if word and is_empty else word
 
 
 def _env_files(file: Yaml, node: Any, known: Mapping[str, str]) -> Iterator[Word]:

@@ -14,6 +14,10 @@ REMOVED = "[removed]"
 GUESSED_PREFIX = "guessed: the length of the prefix"
 
 
+# What Compose sets to nothing, because its own environment does not have it.
+LEFT_EMPTY = "Compose leaves it empty"
+
+
 @record
 class Word:
     """A text and its place; `breaks` means that it ends a shell command.

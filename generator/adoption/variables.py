@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from generator.adoption.cables import FoundCabling
 from generator.adoption.command import Command
 from generator.adoption.draft import Draft
-from generator.adoption.found import REMOVED, Ended, FoundVariable, Item, ItemEnd
+from generator.adoption.found import LEFT_EMPTY, REMOVED, Ended, FoundVariable, Item, ItemEnd
 from generator.adoption.text import is_open
 from generator.catalogs.commands import version_variables
 from generator.catalogs.engines import ENGINE_TRAITS
@@ -85,9 +85,8 @@ def _end(variable: FoundVariable, cabling: FoundCabling, secrets: Collection[str
         return Ended(item, ItemEnd.OTHER, why="the image or the system reads it")
     if name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") and text == "1":
         return Ended(item, ItemEnd.DEFAULT, why="nothing is downloaded while it serves")
-    if not text and is_ours(name):
-        # Compose sets to nothing what its own environment does not have.
-        return Ended(item, ItemEnd.DEFAULT, why="it is empty: NCCL has a default for it")
+    if is_ours(name) and variable.value.remark == LEFT_EMPTY:
+        return Ended(item, ItemEnd.DEFAULT, why=f"{LEFT_EMPTY}: NCCL has a default for it")
     if text == REMOVED or _SECRET.search(name):
         why = "a key: write its name under 'engine.secrets' if the engine reads it"
         why = "the capture left out its value" if text == REMOVED else why
