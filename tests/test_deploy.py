@@ -201,3 +201,47 @@ def test_fault_is_one_line_and_a_state(fault: str, deploy: Run) -> None:
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("spark3: "))
     assert line.startswith(f"spark3: {state} (")
     assert about.removeprefix("spark3: ") in line
+
+
+# A rank that has served, and then notes all that it is told before its standard input ends.
+_RANK = """\
+#!/bin/bash
+[[ $* == "--rehearse -" ]] || exit 0
+echo '{"stage": "rehearsal", "status": "accepted"}'
+mapfile -t told
+echo "$EUID ${told[*]}" >>/opt/told
+"""
+_RANKS = 'mount -t tmpfs tmpfs /opt; mkdir /opt/sparkgen; cp "$T/rank" /opt/sparkgen/launch.sh'
+
+
+@pytest.mark.parametrize(("user", "typed"), [("good", ""), ("guest", "open sesame\n")])
+def test_ranks_are_told_that_the_head_has_served(
+    user: str, typed: str, deploy: Run, folder: Path
+) -> None:
+    """And nobody is told the password but sudo, which reads it first if it wants one."""
+    (folder / "rank").write_text(_RANK)
+    (folder / "rank").chmod(0o755)
+    noted = f"{_RANKS}; trap 'cp /opt/told \"$T/\"' EXIT"
+    done = deploy("--rehearse", user=user, before=noted, typed=typed)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count('"accepted"') == 3
+    told = [line.split() for line in (folder / "told").read_text().splitlines()]
+    assert told == [["0", "served"]] * 3
+
+
+@pytest.mark.parametrize(("sent", "status"), [("TERM", 2), ("KILL", 137)])
+def test_ranks_end_if_deploy_does(sent: str, status: int, deploy: Run, folder: Path) -> None:
+    """However it ends: their standard input ends, too."""
+    started = "mapfile -t told\n"
+    script = _RANK.replace("accepted", "waits").replace(started, f"echo >>/opt/started\n{started}")
+    (folder / "rank").write_text(script)
+    (folder / "rank").chmod(0o755)
+    until = 'until [[ $(grep -c "" /opt/{}) == 3 ]]; do sleep 0.1; done'
+    kill = f'kill -{sent} "$(pgrep -of "$T/my site/operator/deploy.sh")"'
+    before = (
+        f"{_RANKS}; touch /opt/told /opt/started; ({until.format('started')}; {kill}) & "
+        f"trap '{until.format('told')}; cp /opt/told \"$T/\"' EXIT"
+    )
+    done = deploy("--rehearse", before=before)
+    assert done.returncode == status
+    assert (folder / "told").read_text().split() == ["0"] * 3

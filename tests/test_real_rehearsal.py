@@ -1,7 +1,6 @@
 """A rehearsal with a real vLLM on the CPUs of two nodes: `pytest -n0 -m cluster`, by hand."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,10 +24,9 @@ def rehearsed(folder: Path, args: str = "{}") -> Iterator[dict[str, list[Any]]]:
     """What each node says, without weights anywhere."""
     programs = folder / "programs"
     programs.mkdir()
-    for name in ("docker", "sync", "sysctl"):
-        shutil.copy(DOCKER, programs / name)
-    for name in ("sync", "sysctl"):
-        (programs / name).write_text("#!/bin/sh\n")
+    for name, text in (("docker", DOCKER.read_text()), ("sync", ""), ("sysctl", "")):
+        (programs / name).write_text(text or "#!/bin/sh\n")
+        (programs / name).chmod(0o755)
 
     def write_model(tree: Path) -> None:
         model = tree / FOLDER.lstrip("/")
@@ -38,8 +36,8 @@ def rehearsed(folder: Path, args: str = "{}") -> Iterator[dict[str, list[Any]]]:
 
     path = f"{programs}:{vllm_cpu.vllm_cpu()}"
     env = {"LAUNCH": "--rehearse", "SPARKGEN_REHEARSAL_SECONDS": "500"}
-    text = vllm_text(2).replace("  args: {}\n", f"  args: {args}\n")
-    with running(text, Path(path), write_model, folder, env) as cluster:
+    site = vllm_text(2).replace("  args: {}\n", f"  args: {args}\n")
+    with running(site, Path(path), write_model, folder, env) as cluster:
         engines = cluster.engines.values()
         until(lambda: all(engine.status is not None for engine in engines))
         for engine in engines:
