@@ -56,10 +56,10 @@ def words(row: dict[str, Any], engine: str, folder: Path) -> list[str]:
     declared = read_site("lab.yaml", yaml.safe_dump(site).encode()).declaration
     assert declared, row["source"]
     found = [*PROGRAMS[engine], *COMMANDS[engine](declared, folder)]
-    own, drafts = str(folder / named["name"]), model.get("speculative", {})
-    if source := drafts.get("source"):
+    own, drafts = str(folder / named["name"]), declared.model.speculative
+    if drafts and (source := drafts.source):
         place = str(_place(folder, source))
-        found = [word.replace(f"{own}-{drafts['method']}", place) for word in found]
+        found = [word.replace(f"{own}-{drafts.method}", place) for word in found]
         found = [word.replace(source, place) for word in found]
     found = [word.replace(own, str(_place(folder, _name(row)))) for word in found]
     found = [_adapter(word, folder) for word in found]

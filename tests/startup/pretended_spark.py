@@ -150,6 +150,6 @@ class _Stream:
         pass
 
 
-torch.cuda.Stream = torch.cuda.Event = _Stream  # type: ignore
+torch.cuda.Stream = torch.cuda.Event = torch.cuda.current_stream = _Stream  # type: ignore
 torch.accelerator.current_device_index = lambda: 0  # type: ignore
 torch.accelerator.current_accelerator = lambda *_: torch.device("cuda")  # type: ignore
