@@ -365,30 +365,47 @@ def test_stage_that_could_not_be_asked_ends_nothing(
     assert said == ["arguments", "configuration", "layers", "plan", "api"]
 
 
-class LoadsAdapters:
-    """vLLM's manager of adapters: it reads the rank, then the weights."""
+class Mixin:
+    """How vLLM's worker takes adapters."""
 
-    def _load_adapter(self, request: SimpleNamespace) -> None:
-        from vllm.lora.lora_model import LoRAModel
+    supports_adapters = True
 
-        held = json.loads((Path(request.path) / "adapter_config.json").read_text())
-        if held["r"] > 16:
-            raise ValueError(f"LoRA rank {held['r']} is greater than max_lora_rank 16")
-        LoRAModel.from_local_checkpoint(request.path)
+    def load_lora_model(self, model: object, *_: object) -> object:
+        from vllm.lora.worker_manager import LRUCacheWorkerLoRAManager
+
+        if not self.supports_adapters:
+            raise ValueError("it does not support LoRA yet.")
+        self.lora_manager = LRUCacheWorkerLoRAManager()
+        return self.lora_manager.create_lora_manager(model, "settings")
 
 
-class Weights:
-    """vLLM's reader of an adapter's weights."""
+class Manager:
+    """vLLM's manager of adapters."""
 
-    @staticmethod
-    def from_local_checkpoint(folder: str) -> None:
-        raise ValueError(f"the weights of {folder} are wrong")
+    max_position_embeddings = 4096
+
+    def create_lora_manager(self, *_: object) -> object:
+        raise AssertionError("layers are not replaced")
+
+
+class Helper:
+    """vLLM's reader of what an adapter says of itself."""
+
+    @classmethod
+    def from_local_dir(cls, folder: str, _: int) -> "Helper":
+        helper = cls()
+        helper.rank = json.loads((Path(folder) / "adapter_config.json").read_text())["r"]
+        return helper
+
+    def validate_legal(self, settings: SimpleNamespace) -> None:
+        if self.rank > settings.max_lora_rank:
+            raise ValueError(f"LoRA rank {self.rank} is greater than max_lora_rank 16")
+
+    rank = 0
 
 
 class Runner:
     """vLLM's model runner, as far as a worker without weights uses it."""
-
-    supports_adapters = True
 
     def __init__(self, config: Any, device: object) -> None:
         from vllm.v1.worker import gpu_model_runner
@@ -397,11 +414,8 @@ class Runner:
         gpu_model_runner.InputBatch(device)
         raise AssertionError("buffers for requests are not made")
 
-    def load_lora_model(self, model: object, *_: object) -> object:
-        if not self.supports_adapters:
-            raise ValueError("it does not support LoRA yet.")
-        self.lora_manager = LoadsAdapters()
-        return model
+    def load_lora_model(self, *_: object) -> object:
+        raise AssertionError("layers are not replaced")
 
     def load_model(self) -> None:
         from vllm.v1.worker import gpu_model_runner as module
@@ -418,9 +432,9 @@ class Runner:
 
 @pytest.fixture
 def worker(ask_vllm: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The worker of a configuration, that has loaded; the model is `layers`."""
+    """ask_vllm.py with what it uses of vLLM's worker."""
     cuda = {"device": lambda name: name}
-    request = {"LoRARequest": lambda name, _, path: SimpleNamespace(name=name, path=path)}
+    managers = {"LRUCacheWorkerLoRAManager": Manager, "PEFTHelper": Helper}
     held: dict[str, dict[str, Any]] = {
         "torch": cuda,
         "vllm.utils.torch_utils": {"get_accelerator_view_from_cpu_tensor": None},
@@ -428,8 +442,8 @@ def worker(ask_vllm: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         "vllm.model_executor.model_loader.utils": {
             "initialize_model": lambda **given: f"layers of a {given['model_config']}"
         },
-        "vllm.lora.lora_model": {"LoRAModel": Weights},
-        "vllm.lora.request": request,
+        "vllm.lora.worker_manager": {**managers, "get_adapter_absolute_path": str},
+        "vllm.v1.worker.lora_model_runner_mixin": {"LoRAModelRunnerMixin": Mixin},
         "vllm.v1.worker.gpu_model_runner": {"GPUModelRunner": Runner, "get_model_loader": Mock},
     }
     for name, names in held.items():
@@ -444,38 +458,32 @@ def worker(ask_vllm: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         for key, value in names.items():
             monkeypatch.setattr(sys.modules[name], key, value, raising=False)
 
-    def make(**settings: object) -> Any:
-        config = SimpleNamespace(**{"lora_config": None, "drafts": False} | settings)
-        config.model_config = "model"
-        return ask_vllm.load(config, "layers")
-
-    return make
+    monkeypatch.setattr(Manager, "create_lora_manager", Manager.create_lora_manager)
+    return ask_vllm
 
 
 def test_worker_makes_a_drafts_layers(worker: Any) -> None:
-    assert worker(drafts=True).drafter.model == "layers of a draft"
-
-
-def test_model_that_takes_no_adapters(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Runner, "supports_adapters", False)
-    with pytest.raises(ValueError, match="does not support LoRA"):
-        worker(lora_config=True, drafts=True)
+    config = SimpleNamespace(lora_config=True, drafts=True, model_config="model")
+    assert worker.load(config, "layers").model == "layers of a draft"
 
 
 @pytest.mark.parametrize(
-    ("rank", "weights", "refusal"),
-    [(64, False, "rank 64"), (8, False, ""), (8, True, "weights of .* are wrong")],
+    ("supported", "rank", "refusal"),
+    [(False, 8, "does not support LoRA"), (True, 64, "rank 64"), (True, 8, "")],
 )
-def test_adapters_are_read_as_far_as_they_are_here(
-    rank: int, weights: bool, refusal: str, ask_vllm: Any, worker: Any, tmp_path: Path
+def test_adapters_are_checked_without_weights(
+    supported: bool,
+    rank: int,
+    refusal: str,
+    worker: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(Mixin, "supports_adapters", supported)
     (tmp_path / "adapter_config.json").write_text(json.dumps({"r": rank}))
-    if weights:
-        (tmp_path / "adapter_model.safetensors").touch()
-    runner = worker(lora_config=True)
-    named = SimpleNamespace(name="a", path=str(tmp_path))
+    config = SimpleNamespace(lora_config=SimpleNamespace(max_lora_rank=16))
     with pytest.raises(ValueError, match=refusal) if refusal else nullcontext():
-        ask_vllm.read_adapters(runner, [named])
+        worker.check_adapters(config, "layers", [SimpleNamespace(path=str(tmp_path))])
 
 
 def test_ranks_are_on_nodes_of_their_own(ask_vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
