@@ -1,6 +1,7 @@
 """Asks vLLM's preflight about sites and recipes that run; run by hand.
 
     python tests/startup/ask_sites.py --python /path/to/venv/bin/python [--version 0.32.0]
+        [--only PATTERN]
 
 Asked are the engines of `deployments`, `right` and `strangers/recipes.yaml` whose model's
 config.json `ask_rows.py` knows, as if each were of that version, which the other Python has. Prints
@@ -9,6 +10,7 @@ second node is not asked.
 """
 
 import argparse
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -40,12 +42,14 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--python", required=True)
     reader.add_argument("--version", default="0.32.0")
+    reader.add_argument("--only", default="", help="a pattern of the sites' names and addresses")
     options = reader.parse_args()
     sys.path.insert(0, str(HERE.parents[1]))
     from generator.diagnostics import Severity
 
     argv = [options.python, str(HERE / "asked_on_a_spark.py"), "vllm"]
     known = [each for each in settings() if each["model"].get("name") in MODELS]
+    known = [each for each in known if re.search(options.only, each["says"])]
     table = Counter[str]()
     for each, read, answers in asked(argv, "vllm", known, options.version):
         name, said = outcome(answers)
