@@ -19,9 +19,13 @@ OTHERS |= {"SG556", "SG657", "SG669", "SG689"}
 REPORTED = "SG658"
 # What a release lacks on a GB10 for any start, or any of such a model, whatever ended this one
 # elsewhere: a word of the finding, and one of a start that ended so.
-_OF_ALL_STARTS = {"ptxas": "sm_121a", "tokens by default": "multimodal"}
-_OF_ALL_STARTS["starts DeepGEMM"] = "Unknown"
-_OF_ALL_STARTS["with Ray only"] = "--nnodes"
+_OF_ALL_STARTS = {
+    "ptxas": "sm_121a",
+    "tokens by default": "multimodal",
+    "starts DeepGEMM": "Unknown",
+    "chooses DeepGEMM": "DeepGEMM",
+    "with Ray only": "--nnodes",
+}
 _ABOUT = ("source", "says", "engine", "silent", "told", "beside")
 
 

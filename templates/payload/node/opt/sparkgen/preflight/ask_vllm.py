@@ -314,7 +314,7 @@ def load(config, model):
 
 
 def check_adapters(config, model, adapters):
-    """What vLLM itself checks of a model that takes adapters, and of what they say of themselves."""
+    """What vLLM itself checks of a model that takes adapters, and of what they say."""
     from vllm.lora import worker_manager
     from vllm.v1.worker.lora_model_runner_mixin import LoRAModelRunnerMixin
 
