@@ -507,10 +507,11 @@ def of_plan(config, planned, room):
 
 
 def of_draft(draft, model):
-    """The draft's class, and the size of its own weights."""
+    """The draft's class, and the size of its weights less those that it may share with the model."""
     shared = {id(each) for each in model.parameters()}
-    own = [each for each in draft.parameters() if id(each) not in shared] if draft else []
-    size = sum(each.numel() * each.element_size() for each in own)
+    named = draft.named_parameters() if draft else ()
+    own = [each for name, each in named if not re.search("(embed_tokens|lm_head).weight$", name)]
+    size = sum(each.numel() * each.element_size() for each in own if id(each) not in shared)
     return {"architecture": type(draft).__name__, "parameter_bytes": size}
 
 
@@ -521,9 +522,7 @@ def asking(answers, stage):
     try:
         yield found
         answers.accepted(stage, **found)
-    except SystemExit as end:
-        answers.ended(stage, end, "", by_engine=False)
-    except Exception as error:  # noqa: BLE001, RUF100
+    except (Exception, SystemExit) as error:  # noqa: BLE001, RUF100
         answers.failed(stage, error, "vllm", by_engine=False)
     if answers.status == REFUSED:
         raise Stop
