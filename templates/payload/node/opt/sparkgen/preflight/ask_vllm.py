@@ -507,7 +507,7 @@ def of_plan(config, planned, room):
 
 
 def of_draft(draft, model):
-    """The draft's class, and the size of its weights less those that it may share with the model."""
+    """The draft's class, and the size of its weights that it cannot share with the model."""
     shared = {id(each) for each in model.parameters()}
     named = draft.named_parameters() if draft else ()
     own = [each for name, each in named if not re.search("(embed_tokens|lm_head).weight$", name)]
