@@ -119,7 +119,7 @@ engine:
   version: 0.33.0
   image: vllm/vllm-openai:nightly-0123456789abcdef0123456789abcdef01234567
 """,
-    "a flag of a build before the oldest one with a catalog": """\
+    "a flag that builds before the newest one have": """\
 version: 1
 name: lab
 nodes:
@@ -134,8 +134,8 @@ model:
   max_sequences: 2
 engine:
   name: llama.cpp
-  version: b6000
-  image: ghcr.io/ggml-org/llama.cpp:server-cuda-b6000
+  version: b10300
+  image: ghcr.io/ggml-org/llama.cpp:server-cuda-b10300
   args: {no-mmap: true}
 """,
     "a home router's range beside management, and a GID chosen by address": """\
