@@ -167,13 +167,13 @@ def _replaced(name: str, gone: Replacement, parser: Parser) -> Judged:
 
 
 def _of_versions(name: str, parser: Parser, holding: list[str]) -> Judged:
-    """The flag exists in other versions with a catalog: an earlier one, or else a later one."""
-    earlier = [each for each in holding if version(each) < version(parser.catalog.version)]
-    if not earlier:
-        message = f"{parser.name} has no flag '{name}' yet: {holding[0]} has it"
+    """The flag exists in other versions with a catalog: a later one, or else an earlier one."""
+    later = [each for each in holding if version(each) > version(parser.catalog.version)]
+    if later:
+        message = f"{parser.name} has no flag '{name}' yet: {later[0]} has it"
         return "SG633", _fault(name, message, "remove it")
     near = parser.catalog.nearest(name)
-    message = f"{parser.name} has no flag '{name}' any more: {earlier[-1]} had it"
+    message = f"{parser.name} has no flag '{name}' any more: {holding[-1]} had it"
     if near:
         proposals = _renamed(name, near)
         return "SG633", _fault(name, message, f"did you mean '{near}'?", proposals)
