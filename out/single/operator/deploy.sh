@@ -252,18 +252,18 @@ together() { # GROUP NODE...
 }
 
 rehearse() { # NODE...
-  local group ranks left status=0 one
+  local group ranks node named status=0 one
   # A password may be asked for at standard input.
   while read -r group ranks <&3; do
-    # An engine of which no node is named is not meant.
-    left=" ${ranks//,/ } " one=3
-    for node; do left=${left/ $node / }; done
-    if [[ $left == " ${ranks//,/ } " ]]; then continue; fi
-    if [[ $left == ' ' ]]; then
+    one=3 named=''
+    for node in ${ranks//,/ }; do if [[ " $* " == *" $node "* ]]; then named+=,$node; fi; done
+    if [[ $named == ",$ranks" ]]; then
       # shellcheck disable=SC2086
       one=0 && { together "$group" ${ranks//,/ } || one=$?; }
-    else
+    elif [[ $named ]]; then
       echo "== the engine on $ranks starts on all of them or on none" >&2
+    else
+      continue
     fi
     if ((one == 1 || !status)); then status=$one; fi
   done 3< <(fact RANKS)

@@ -87,26 +87,25 @@ class Rehearsal:
 
     def mounts(self, service, port):
         """What it mounts in place of the engine's own."""
+        url = (r"(?m)^(HEALTH_URL=\w+:).*", rf"\1//127.0.0.1:{port}")
+        edits = {
+            "container.env": [url, ("(?m)^HEALTH_GENERATES=.*", "")],
+            # One token takes no step after the prompt.
+            "health.py": [('"max_tokens": 1}', '"max_tokens": 16}')],
+            "options.yaml": [("(?m)^load_format:.*", ""), (r"\Z", r"\nload_format: dummy\n")],
+        }
         disks = [path for _, path in self.node.facts.rows("KV_OFFLOAD", 1)]
         for source, target in ((each["source"], each["target"]) for each in service["volumes"]):
-            file, text = Path(target), text_of(Path(source))
+            file = self.folder / Path(target).name
             if source in disks:
                 # A real start must not find there what random weights have computed.
                 yield {"type": "tmpfs", "target": target}
-                continue
-            if file.name == "container.env":
-                text = re.sub(r"(?m)^(HEALTH_URL=\w+:).*", rf"\1//127.0.0.1:{port}", text)
-                text = re.sub(r"(?m)^HEALTH_GENERATES=.*", "", text)
-            elif file.name == "health.py":
-                # One token takes no step after the prompt.
-                text = text.replace('"max_tokens": 1}', '"max_tokens": 16}')
-            elif file.name == "options.yaml":
-                text = re.sub(r"(?m)^load_format:.*", "", text) + "\nload_format: dummy\n"
-            else:
-                continue
-            changed = self.folder / file.name
-            changed.write_text(text)
-            yield {"type": "bind", "source": str(changed), "target": target, "read_only": True}
+            elif file.name in edits:
+                text = text_of(Path(source))
+                for pattern, by in edits[file.name]:
+                    text = re.sub(pattern, by, text)
+                file.write_text(text)
+                yield {"type": "bind", "source": str(file), "target": target, "read_only": True}
 
     def change(self, service):
         """How its container differs from the engine's, for Compose."""
@@ -193,7 +192,7 @@ class Rehearsal:
             return ACCEPTED, {}
         if others or not how:
             raise NoVerdictError(plain(f"it ended with another rank: {''.join(others[-1:])}"))
-        checks = [each.get("Output", "") for each in (state.get("Health") or {}).get("Log") or ()]
+        checks = [each["Output"] for each in (state.get("Health") or {}).get("Log") or ()]
         last = [*checks[-1:], *follows, *log.splitlines()[-1:]][:1]
         return REFUSED, {"error": "exit", "message": plain("; ".join([how, *last]))}
 

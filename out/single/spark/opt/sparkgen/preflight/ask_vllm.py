@@ -5,7 +5,7 @@
 
 COMMAND is what the container starts. vLLM's own command line runs up to the place where it would
 start workers. Then this rank's layers are created without memory, among groups of ranks that never
-communicate, vLLM's worker adds those of a draft model and of adapters, and vLLM plans its KV cache.
+communicate, vLLM's worker adds those of a draft model, and vLLM plans its KV cache.
 Last, its API starts, up to where it would listen. See answers.py for what is printed.
 """
 
@@ -20,7 +20,6 @@ import sys
 import types
 from collections import Counter
 from contextlib import contextmanager, nullcontext, redirect_stderr, suppress
-from pathlib import Path
 
 from answers import REFUSED, UNASKED, Answers, Stop, after, alone, described, versions
 
@@ -284,7 +283,7 @@ def loading():
 
 
 def load(config, model):
-    """The worker's own code with the model: it makes the layers of adapters and of a draft."""
+    """The worker's own code with the model, which makes a draft's layers."""
     import torch
     from vllm.model_executor import model_loader
     from vllm.model_executor.model_loader.utils import initialize_model
@@ -307,29 +306,32 @@ def load(config, model):
     runner.jit_warmup_registry = types.SimpleNamespace(activate=nullcontext)
     with suppress(Stop):
         runner.__init__(config, torch.device("cuda:0"))
+    runner.load_lora_model = lambda model, *_: model
     with suppress(Stop):
         runner.load_model()
-    return runner
+    # Which of them a runner has depends on its version; only the last stage has one.
+    return getattr(runner, "drafter", getattr(runner, "speculator", None))
 
 
-def read_adapters(runner, adapters):
-    """Have the worker read adapters, and their weights where they are."""
-    from vllm.lora.lora_model import LoRAModel
-    from vllm.lora.request import LoRARequest
+def check_adapters(config, model, adapters):
+    """What vLLM itself checks of a model that takes adapters, and of what they say."""
+    from vllm.lora import worker_manager
+    from vllm.v1.worker.lora_model_runner_mixin import LoRAModelRunnerMixin
 
-    real = LoRAModel.from_local_checkpoint
-
-    def read(folder, *given, **more):
-        return (real if any(Path(folder).glob("adapter_model.*")) else stop)(folder, *given, **more)
-
-    LoRAModel.from_local_checkpoint = read
-    for number, each in enumerate(adapters, 1):
-        with suppress(Stop):
-            runner.lora_manager._load_adapter(LoRARequest(each.name, number, each.path))
+    # Layers take adapters once their weights are processed.
+    manager = worker_manager.LRUCacheWorkerLoRAManager
+    manager.create_lora_manager = lambda _, model, *__: model
+    worker = LoRAModelRunnerMixin()
+    worker.load_lora_model(model, config, "cuda")
+    for each in adapters:
+        folder = worker_manager.get_adapter_absolute_path(each.path)
+        longest = worker.lora_manager.max_position_embeddings
+        helper = worker_manager.PEFTHelper.from_local_dir(folder, longest)
+        helper.validate_legal(config.lora_config)
 
 
 def add_layers(config, model):
-    """The worker, which has added layers for adapters and a draft's."""
+    """What makes drafts in the worker, which has made a draft's layers."""
     from vllm.config import set_current_vllm_config
     from vllm.utils.torch_utils import set_default_torch_dtype
 
@@ -505,10 +507,11 @@ def of_plan(config, planned, room):
 
 
 def of_draft(draft, model):
-    """The draft's class, and the size of its own weights."""
+    """The draft's class, and the size of its weights that it cannot share with the model."""
     shared = {id(each) for each in model.parameters()}
-    own = [each for each in draft.parameters() if id(each) not in shared] if draft else []
-    size = sum(each.numel() * each.element_size() for each in own)
+    named = draft.named_parameters() if draft else ()
+    own = [each for name, each in named if not re.search("(embed_tokens|lm_head).weight$", name)]
+    size = sum(each.numel() * each.element_size() for each in own if id(each) not in shared)
     return {"architecture": type(draft).__name__, "parameter_bytes": size}
 
 
@@ -519,9 +522,7 @@ def asking(answers, stage):
     try:
         yield found
         answers.accepted(stage, **found)
-    except SystemExit as end:
-        answers.ended(stage, end, "", by_engine=False)
-    except Exception as error:  # noqa: BLE001, RUF100
+    except (Exception, SystemExit) as error:  # noqa: BLE001, RUF100
         answers.failed(stage, error, "vllm", by_engine=False)
     if answers.status == REFUSED:
         raise Stop
@@ -537,15 +538,12 @@ def ask_further(config, arguments, memory, answers):
     drafts = getattr(getattr(config, "speculative_config", None), "draft_model_config", None)
     if weights and drafts and drafts is not config.model_config:
         with asking(answers, "draft") as found:
-            runner = add_layers(config, model)
-            # Which of them a runner has depends on its version; only the last stage has one.
-            drafter = getattr(runner, "drafter", getattr(runner, "speculator", None))
+            drafter = add_layers(config, model)
             found |= of_draft(getattr(drafter, "model", None), model)
             weights += found["parameter_bytes"]
     if weights and config.lora_config:
         with asking(answers, "adapters"):
-            adapting = runner if drafter else add_layers(config, model)
-            read_adapters(adapting, getattr(arguments, "lora_modules", None) or ())
+            check_adapters(config, model, getattr(arguments, "lora_modules", None) or ())
     if weights:
         with asking(answers, "plan") as found:
             room = room_for(config, weights, memory)
