@@ -15,22 +15,23 @@ from itertools import pairwise
 from pathlib import Path
 
 HOME = Path("/dev/shm/process-docker")
-FACTS = HOME / "facts"
 
 
 def environment() -> dict[str, str]:
     """The environment of the container."""
     lines = Path("/etc/sparkgen/engine.env").read_text().splitlines()
     own = dict(line.split("=", 1) for line in lines if line and line[0] != "#")
-    return {**os.environ, **own, "SPARKGEN_FACTS": str(FACTS)}
+    return {**os.environ, **own, "SPARKGEN_FACTS": str(HOME / "container.env")}
 
 
 def compose(words: list[str]) -> None:
     """Keep the changes, which are in the last file, and the facts that they mount."""
     *_, file = (Path(after) for word, after in pairwise(words) if word == "--file")
     (HOME / "changes").write_text(file.read_text())
-    FACTS.write_text((file.parent / "container.env").read_text())
-    (HOME / "health.py").write_text((file.parent / "health.py").read_text())
+    for name in ("container.env", "health.py"):
+        # Only the head has a check.
+        if (file.parent / name).exists():
+            (HOME / name).write_text((file.parent / name).read_text())
 
 
 def start() -> None:
