@@ -41,7 +41,13 @@ def start() -> None:
     (HOME / "status").unlink(missing_ok=True)
     script = f'"$@" >{HOME}/log 2>&1; echo $? >{HOME}/status'
     process = subprocess.Popen(
-        ["bash", "-c", script, "container", *argv], env=environment(), start_new_session=True
+        ["bash", "-c", script, "container", *argv],
+        env=environment(),
+        start_new_session=True,
+        # Or whoever waits for the end of what this prints would wait for the engine's.
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     (HOME / "process").write_text(str(process.pid))
 
