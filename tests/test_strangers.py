@@ -25,6 +25,7 @@ _OF_ALL_STARTS = {
     "starts DeepGEMM": "Unknown",
     "chooses DeepGEMM": "DeepGEMM",
     "with Ray only": "--nnodes",
+    "with which it ": "unknown argument",
 }
 _ABOUT = ("source", "says", "engine", "silent", "told", "beside")
 

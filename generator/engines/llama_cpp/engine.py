@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from generator.catalogs.speculation import method_of
+from generator.catalogs.versions import release
 from generator.engines import handed_on
 from generator.engines.arguments import arguments, draft_flags
 from generator.engines.defaults import OFFLOAD as OFFLOAD
@@ -116,8 +117,10 @@ def _serve(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -
     if model.speculative:
         yield from _speculative(model.speculative, engine.version)
     # Direct I/O: what mmap leaves in the page cache would count as used memory.
-    if "load-mode" not in settings:
-        yield ("--load-mode", "dio")
+    if not any(name in settings for name in ("load-mode", "mmap", "no-mmap")):
+        # Build 10103 does not have it yet; what has no number is later.
+        is_early = (1,) <= release(engine.version) < (10108,)
+        yield ("--no-mmap",) if is_early else ("--load-mode", "dio")
     if "metrics" not in settings:
         yield ("--metrics",)
     yield from arguments(settings)
