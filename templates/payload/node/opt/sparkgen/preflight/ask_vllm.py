@@ -362,7 +362,9 @@ def plan_cache(config, room):
 
     # Workers settle the size of blocks once they have their layers.
     with set_current_vllm_config(config):
-        current_platform.update_block_size_for_backend(config)
+        # The releases to 0.15 do not.
+        if settle := getattr(current_platform, "update_block_size_for_backend", None):
+            settle(config)
         specs = get_kv_cache_spec(config)
 
     def layouts():
