@@ -657,6 +657,31 @@ def test_error_of_a_library_is_not_the_engines(path: str, own: bool) -> None:
     assert answers._is_of("vllm", traceback.FrameSummary(path, 1, "f")) is own
 
 
+def test_assertion_of_several_lines_is_the_engines(
+    ask_vllm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "vllm"
+    folder.mkdir()
+    (folder / "groups.py").write_text(
+        "def check(found):\n"
+        "    assert (\n"
+        "        len(\n"
+        "            found\n"
+        "        )\n"
+        "        == 1\n"
+        '    ), "one group"\n'
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    said = Mock()
+    answers = importlib.import_module("answers")
+    monkeypatch.setattr(answers.Answers, "say", said)
+    try:
+        importlib.import_module("groups").check([1, 2])
+    except AssertionError as error:
+        answers.Answers.failed(answers.Answers, "plan", error, "vllm", by_engine=False)
+    assert said.call_args.args == ("plan", answers.REFUSED)
+
+
 def test_unknown_engine_is_not_refused(image: Path) -> None:
     status, (answer,) = ask(image, "own", "serve")
     assert (status, answer["status"]) == (3, "could not ask")

@@ -81,7 +81,7 @@ class Answers:
         have caused an error, and only a statement of the engine's own code refuses.
         """
         frame = _last_frame(error, package)
-        message, own = _message(error), _is_raised(frame) and _is_of(package, frame)
+        message, own = _message(error), _is_raised(error, frame) and _is_of(package, frame)
         where = f"{_shortened(frame.filename)}:{frame.lineno}" if frame else ""
         rest = {"error": type(error).__name__, "message": message, "where": where}
         why = _what_lacks(error)
@@ -181,8 +181,11 @@ def _is_of(package, frame):
     return f"/{package}/" in f"/{_shortened(frame.filename)}"
 
 
-def _is_raised(frame):
-    return bool(frame and re.match(r"(raise|assert)\b", frame.line or ""))
+def _is_raised(error, frame):
+    # Of a statement of several lines, an assertion shows another than the first.
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    asserted = isinstance(error, AssertionError) and last == [frame]
+    return asserted or bool(frame and re.match(r"(raise|assert)\b", frame.line or ""))
 
 
 def _is_offline(error):
