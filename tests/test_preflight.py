@@ -264,7 +264,7 @@ def ask_vllm(monkeypatch: pytest.MonkeyPatch) -> Any:
                 monkeypatch.setitem(sys.modules, package, ModuleType(package))
         vars(sys.modules[f"vllm.{name}"]).update(names)
     monkeypatch.syspath_prepend(str(PREFLIGHT))
-    for name in ("answers", "ask_vllm"):
+    for name in ("answers", "layers", "ask_vllm"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     module: Any = importlib.import_module("ask_vllm")
     module.calls = calls
@@ -498,7 +498,7 @@ def test_ranks_are_on_nodes_of_their_own(ask_vllm: Any, monkeypatch: pytest.Monk
     ask_vllm.set_ranks_apart()
     used = sys.modules["vllm.v1.attention"].in_the_same_node_as
     assert used is module.in_the_same_node_as
-    assert used(ask_vllm.Process(3, 1), source_rank=1) == [False, True, False]
+    assert used(sys.modules["layers"].Process(3, 1), source_rank=1) == [False, True, False]
 
 
 def test_vllm_that_crashes_has_said_nothing(image: Path) -> None:
