@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import Mock, create_autospec
 
 import pytest
@@ -112,6 +112,7 @@ SGLANG = {
             def from_server_args(cls, settings):
                 return cls()
         """,
+    "srt/managers/scheduler.py": "class Scheduler: ...",
 }
 TENSORRT_LLM = {
     "llmapi/llm_args.py": """\
@@ -148,6 +149,12 @@ echo "it would start" >&2
 exit 7
 """
 
+FIT = """\
+#!/bin/sh
+echo "error loading model: unknown model architecture: '$(cat "$2")'" >&2
+exit 1
+"""
+
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -165,6 +172,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "bin").mkdir()
     shebang = f"#!{sys.executable}\n"
     programs = {"vllm": shebang, "sglang": shebang, "trtllm-serve": shebang, "llama-server": SERVER}
+    programs["llama-fit-params"] = FIT
     for name, text in programs.items():
         (folder / "bin" / name).write_text(text)
         (folder / "bin" / name).chmod(0o755)
@@ -593,6 +601,105 @@ def test_sglang(command: str, status: int, last: tuple[str, ...], image: Path) -
         assert answers[-1]["found"]["max_model_len"] == 4096
 
 
+@pytest.fixture
+def ask_sglang(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """ask_sglang.py as a module, with stand-ins for what it imports to create layers."""
+    torch: Any = ModuleType("torch")
+    torch.no_grad = nullcontext
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    names = ("sglang", "sglang.srt", "sglang.srt.managers", "sglang.srt.managers.scheduler")
+    for name in names:
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.syspath_prepend(str(PREFLIGHT))
+    for name in ("answers", "layers", "ask_sglang"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    module: Any = importlib.import_module("ask_sglang")
+    monkeypatch.setattr(module, "without_memory", nullcontext)
+    monkeypatch.setattr(module.Rank, "prepare", lambda *_: None)
+    return module
+
+
+SIZES = {"tp_size": 4, "pp_size": 2, "nnodes": 8, "node_rank": 6, "ep_size": 2}
+
+
+class SGLangScheduler:
+    """Creates what it is told to, as the scheduler of a release."""
+
+    done: ClassVar[list[str]] = []
+
+    def __init__(self, server_args: object, tp_rank: int, pp_rank: int, moe_ep_rank: int) -> None:
+        self.done.append(f"TP{tp_rank} PP{pp_rank} EP{moe_ep_rank}")
+        self.init_model_worker()
+
+    def init_model_worker(self) -> None:
+        raise AssertionError("the GPU would be used")
+
+    def init_tp_model_worker(self) -> None:
+        self.done.append("model")
+
+    def maybe_init_draft_worker(self) -> None:
+        self.done.append("draft")
+
+    def init_memory_pools(self) -> None:
+        self.done.append("cache")
+
+
+def test_sglang_begins_as_this_rank(ask_sglang: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And stops before it would use the GPU; each release has some of the steps."""
+    monkeypatch.setattr(SGLangScheduler, "done", [])
+    scheduler = type("Scheduler", (SGLangScheduler,), {})
+    sys.modules["sglang.srt.managers.scheduler"].Scheduler = scheduler  # type: ignore[attr-defined]
+    answers = Mock()
+    ask_sglang.Rank(SimpleNamespace(**SIZES)).run(answers)
+    assert scheduler.done == ["TP2 PP1 EP1", "model", "draft", "cache"]
+    assert [call.args for call in answers.accepted.call_args_list] == [("layers",), ("plan",)]
+
+
+def test_sglang_before_its_scheduler_had_these_steps(ask_sglang: Any) -> None:
+    sys.modules["sglang.srt.managers.scheduler"].Scheduler = object  # type: ignore[attr-defined]
+    answers = Mock()
+    ask_sglang.Rank(SimpleNamespace()).run(answers)
+    answers.accepted.assert_not_called()
+
+
+@pytest.mark.parametrize(
+    ("line", "is_refused"),
+    [
+        ("raise ValueError('trtllm_mla is only for MLA')", True),
+        ("assert False, 'PP is not compatible with this model'", True),
+        ("assert (\n        not runner), 'PP is not compatible with this model'", True),
+        ("raise OSError('a/b does not appear to have a file named x')", False),
+        ("[][1]", False),
+    ],
+)
+def test_a_step_that_can_not_be_done_here(
+    line: str, is_refused: bool, ask_sglang: Any, tmp_path: Path
+) -> None:
+    """Only a statement of SGLang's own code refuses."""
+    file = tmp_path / "sglang/srt/attention.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"def attend(runner):\n    {line}\n")
+    held: dict[str, Any] = {}
+    exec(compile(file.read_text(), str(file), "exec"), held)
+    runner = type("Runner", (), {"init_attention_backend": held["attend"]})
+    rank = ask_sglang.Rank(SimpleNamespace())
+    rank.where_possible(runner, "init_attention_backend", ask_sglang.without_attention)
+    rank.where_possible(runner, "of_another_release", ask_sglang.without_attention)
+    refusal = pytest.raises(Exception, match=r"MLA|not compatible") if is_refused else nullcontext()
+    with refusal:
+        runner().init_attention_backend()  # type: ignore[attr-defined]
+        assert list(rank.of_plan()["not_asked"]) == ["init_attention_backend"]
+
+
+def test_other_ranks_are_not_connected(ask_sglang: Any) -> None:
+    class Group:
+        def __init__(self, ranks: list[int], use_nccl: bool, use_shared: bool = True) -> None:
+            self.given = ranks, use_nccl, use_shared
+
+    ask_sglang.without_communicators(Group)
+    assert Group([0, 1], True).given == ([0, 1], False, False)
+
+
 @pytest.mark.parametrize(
     ("command", "status", "last"),
     [
@@ -636,6 +743,14 @@ def test_llama_cpp(command: str, status: int, said: Mapping[str, str], image: Pa
     assert found == status
     assert answer["stage"] == "arguments"
     assert said.items() <= answer.items()
+
+
+def test_llama_cpp_does_not_know_the_model(image: Path, tmp_path: Path) -> None:
+    """Its other program says so, which reads no weights."""
+    (tmp_path / "m.gguf").write_text("spark2_5")
+    status, (arguments, model) = ask(image, "llama.cpp", f"llama-server --model {tmp_path}/m.gguf")
+    assert (status, arguments["status"], model["stage"]) == (1, "accepted", "configuration")
+    assert model["message"] == "unknown model architecture: 'spark2_5'"
 
 
 @pytest.mark.parametrize(

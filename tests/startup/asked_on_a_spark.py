@@ -30,7 +30,10 @@ SHARED = {
         *("v1.engine.async_llm", "model_executor.model_loader.utils"),
         "model_executor.models.registry",
     ),
-    "sglang": ("srt.server_args", "srt.configs.model_config"),
+    "sglang": (
+        *("srt.server_args", "srt.configs.model_config", "srt.managers.scheduler"),
+        *("srt.model_loader.loader", "srt.models.registry"),
+    ),
 }
 
 
@@ -65,8 +68,9 @@ def answers(start: dict[str, dict[str, str]]) -> list[object]:
 
 def main() -> None:
     pretend()
+    # What it lacks itself is said here; below, releases differ in where they have a module.
+    importlib.import_module(ENGINE)
     for name in SHARED[ENGINE]:
-        # Releases differ in where they have these.
         with contextlib.suppress(ImportError):
             importlib.import_module(f"{ENGINE}.{name}")
     for line in sys.stdin:

@@ -106,6 +106,7 @@ def command(declared: Any, folder: Path) -> list[str]:
     words += ["--mem-fraction-static=0.8"]
     words += [f"--context-length={model.context_length}"] if model.context_length else []
     words += [f"--max-running-requests={model.max_sequences}"] if model.max_sequences else []
+    words += [f"--quantization={model.quantization}"] if model.quantization else []
     if dtype := model.kv_cache_dtype:
         words += [f"--kv-cache-dtype={sglang._KV_CACHE_DTYPES.get(dtype, dtype)}"]
     if drafts := model.speculative:

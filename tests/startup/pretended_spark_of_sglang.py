@@ -8,7 +8,9 @@ import importlib.abc
 import importlib.machinery
 import os
 import sys
+import tempfile
 import types
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -57,14 +59,15 @@ def anything(name: str) -> Any:
     return _Anything()
 
 
-MISSING = frozenset(
-    (
-        *("IPython", "av", "compressed_tensors", "cuda", "decord", "deep_gemm", "einops"),
-        *("flashinfer", "gguf", "kernels", "llguidance", "modelscope", "nvidia", "outlines"),
-        *("prometheus_client", "scipy", "sgl_kernel", "soundfile", "timm", "torch_memory_saver"),
-        *("torchao", "torchcodec", "torchvision", "triton", "uvicorn", "uvloop", "xgrammar", "zmq"),
-    )
-)
+MISSING = {
+    *("IPython", "av", "cuda", "cutlass", "decord", "deep_gemm", "tilelang"),
+    "torchaudio",
+    *("flashinfer", "gguf", "kernels", "llguidance", "modelscope", "nvidia", "outlines"),
+    *("prometheus_client", "scipy", "sgl_kernel", "soundfile", "timm", "torch_memory_saver"),
+    *("torchao", "torchcodec", "torchvision", "triton", "uvicorn", "uvloop", "xgrammar", "zmq"),
+}
+# Used as they are where they are installed: they compute nothing by themselves.
+MISSING |= {name for name in ("compressed_tensors", "einops") if not find_spec(name)}
 sys.meta_path.append(StandIns())
 
 _register_fake: Any = torch.library.register_fake
@@ -86,6 +89,37 @@ cuda.get_device_capability = lambda *_: (12, 1)
 cuda.get_device_name = lambda *_: "NVIDIA GB10"
 cuda.mem_get_info = lambda *_: (MEMORY, MEMORY)
 cuda.get_device_properties = lambda *_: types.SimpleNamespace(
-    total_memory=MEMORY, major=12, minor=1, multi_processor_count=48, name="NVIDIA GB10"
+    total_memory=int(os.environ.get("SPARK_MEMORY", MEMORY)),
+    major=12,
+    minor=1,
+    multi_processor_count=48,
+    name="NVIDIA GB10",
 )
 torch.version.cuda = "13.0"
+
+
+class _Stream:
+    """A stream of work for the GPU, or an event in it."""
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def __getattr__(self, name: str) -> Any:
+        return anything(name)
+
+    def __enter__(self) -> "_Stream":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+# PyTorch's compiler wants a class of its own for each.
+for name in ("Stream", "Event", "StreamContext"):
+    setattr(cuda, name, type(name, (_Stream,), {}))
+for name in ("set_device", "empty_cache", "synchronize", "stream", "current_stream", "init"):
+    setattr(cuda, name, lambda *_, **__: _Stream())
+
+# Without this program, earlier releases do not start. On a GB10 it names no memory.
+PROGRAMS = Path(tempfile.mkdtemp())
+(PROGRAMS / "nvidia-smi").write_text("#!/bin/sh\necho '[N/A]'\n")
+(PROGRAMS / "nvidia-smi").chmod(0o755)
+os.environ["PATH"] = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"

@@ -4,15 +4,38 @@
     python3 ask_sglang.py -- COMMAND...
 
 COMMAND is what the container starts. SGLang's own handling of arguments runs, which reads the
-checkpoint's config.json, and its description of the model. See answers.py for what is printed.
+checkpoint's config.json, and its description of the model. Then its scheduler begins as this rank,
+among groups of ranks that never communicate: it creates the layers of the model and of a draft
+without memory, plans the KV cache, and chooses the attention. See answers.py for what is printed.
 """
 
+import importlib
+import inspect
 import io
 import os
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+import types
+from collections import Counter
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from functools import wraps
+from unittest.mock import MagicMock
 
-from answers import UNASKED, Answers, after, alone, described, versions
+from answers import UNASKED, Answers, Stop, after, alone, described, is_said_by, lacking, versions
+from layers import without_memory
+
+# The releases from 0.5.9 to 0.5.23 have these; where they differ, each has some of them.
+_OF_SERVICE = (
+    *("init_soft_watchdog", "init_metrics", "init_metrics_collector"),
+    *("init_ipc_channels", "init_idle_sleeper"),
+)
+_COMPILERS = (
+    *("sglang.jit_kernel.utils", "sglang.kernels.jit.utils.compile.loader"),
+    "sglang.kernels.jit.utils.compile",
+)
+_ON_THE_GPU = (
+    *("init_cublas", "kernel_warmup", "init_device_graphs", "init_piecewise_cuda_graphs"),
+    *("init_routed_experts_capturer", "prealloc_symmetric_memory_pool"),
+)
 
 _SHOWN = (
     *("attention_backend", "prefill_attention_backend", "decode_attention_backend"),
@@ -47,30 +70,306 @@ class Start:
 
 def of_configuration(settings, model):
     """What SGLang made of the settings."""
-    resolved = settings.resolved_dict() if hasattr(settings, "resolved_dict") else vars(settings)
-    found = {name: resolved[name] for name in _SHOWN if name in resolved}
+    held = resolved(settings)
+    found = {name: held[name] for name in _SHOWN if name in held}
     found["max_model_len"] = model.context_len
     found["dtype"] = str(model.dtype).removeprefix("torch.")
     architectures = getattr(model.hf_config, "architectures", None) or [""]
     return {**found, "architecture": architectures[0]}
 
 
+def resolved(settings):
+    """The settings as SGLang resolves them, by their names."""
+    return settings.resolved_dict() if hasattr(settings, "resolved_dict") else vars(settings)
+
+
+class Rank:
+    """SGLang's scheduler as this rank, up to where it would use the GPU's memory."""
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.stage = "layers"
+        self.models, self.runners, self.unread = [], [], {}
+        self.sizes, self.size, self.number = {}, 1, 0
+
+    def find_place(self):
+        """How many ranks there are, and which of them this is: each node has one GPU."""
+        self.sizes = resolved(self.settings)
+        self.size = self.sizes["tp_size"] * self.sizes["pp_size"]
+        self.number = self.sizes["node_rank"] * self.size // self.sizes["nnodes"]
+
+    def run(self, answers):
+        """Create the layers, then plan for them, with an answer for each stage."""
+        from sglang.srt.managers.scheduler import Scheduler
+
+        # Before 0.5.9 the scheduler begins otherwise.
+        if not hasattr(Scheduler, "init_model_worker"):
+            return
+        import torch
+
+        def init_model_worker(scheduler):
+            scheduler.init_tp_model_worker()
+            scheduler.maybe_init_draft_worker()
+            answers.accepted(self.stage, **described(self.of_layers))
+            self.stage = "plan"
+            # Earlier releases did this with the layers.
+            for name in ("init_memory_pools", "init_all_attention_backends"):
+                getattr(scheduler, name, lambda: None)()
+            raise Stop
+
+        self.find_place()
+        self.prepare(Scheduler)
+        Scheduler.init_model_worker = init_model_worker
+        with suppress(Stop), torch.no_grad(), without_memory():
+            Scheduler(**self.given(Scheduler))
+        answers.accepted(self.stage, **described(self.of_plan))
+
+    def prepare(self, scheduler):
+        """What the scheduler needs to begin without other ranks, and without memory."""
+        from sglang.srt.distributed import parallel_state
+        from sglang.srt.managers import tp_worker
+        from sglang.srt.model_executor.model_runner import ModelRunner
+        from sglang.srt.utils import common
+
+        apart_from_ranks(self.size, self.number)
+        without_kernels()
+        for name in _COMPILERS:
+            with suppress(ImportError):
+                compile_ = importlib.import_module(name).load_jit
+                replace_everywhere(compile_, lambda *_, **__: MagicMock())
+        without_communicators(parallel_state.GroupCoordinator)
+        replace_everywhere(common.get_available_gpu_memory, self.free)
+        replace_everywhere(common.broadcast_pyobj, lambda data, *_, **__: data)
+        self.create_without_weights()
+        scheduler.ipc_channels = scheduler.send_to_tokenizer = MagicMock()
+        leave_out(scheduler, _OF_SERVICE)
+        leave_out(ModelRunner, _ON_THE_GPU)
+        self.where_possible(scheduler, "init_tokenizer", without_tokenizer)
+        self.where_possible(scheduler, "maybe_init_draft_worker", without_draft)
+        # Its worker would read the same files again.
+        for name in ("get_tokenizer", "get_processor", "get_tokenizer_from_processor"):
+            setattr(tp_worker, name, lambda *_, **__: None)
+        self.where_possible(ModelRunner, "init_memory_pool", without_cache)
+        self.where_possible(tp_worker.TpModelWorker, "alloc_memory_pool", without_cache)
+        for name in ("init_attention_backend", "init_attention_backends"):
+            self.where_possible(ModelRunner, name, without_attention)
+        # Releases in which this can still be changed create graphs of drafts with their layers.
+        with suppress(AttributeError):
+            self.settings.disable_cuda_graph = True
+        self.publish()
+
+    def publish(self):
+        """Later releases read settings, and the rank, from what the process was given."""
+        try:
+            from sglang.srt import runtime_context as context
+        except ImportError:
+            return
+        publish = getattr(context, "publish", None)
+        if not publish:
+            return
+        ranks = {}
+        if hasattr(context, "SpawnRanks"):
+            ranks["ranks"] = context.SpawnRanks(world_rank=self.number, gpu_id=0)
+        publish(self.settings, role="scheduler", **ranks)
+
+    def given(self, scheduler):
+        """The arguments of a scheduler, which has ranks among them in earlier releases."""
+        tensor, rank = self.sizes["tp_size"], self.number % self.sizes["tp_size"]
+        experts = self.sizes["ep_size"]
+        replicas = self.sizes.get("moe_dp_size") or 1
+        context = self.sizes.get("attn_cp_size") or 1
+        attention = tensor // context
+        if self.sizes.get("enable_dp_attention"):
+            attention //= self.sizes["dp_size"]
+        shared = tensor // replicas
+        known = {
+            "server_args": self.settings,
+            "port_args": types.SimpleNamespace(nccl_port=0),
+            "gpu_id": 0,
+            "tp_rank": rank,
+            "pp_rank": self.number // tensor,
+            "dp_rank": None,
+            "attn_cp_rank": rank // max(attention, 1) % context,
+            "moe_dp_rank": rank // shared,
+            "moe_ep_rank": rank % shared // max(shared // experts, 1),
+        }
+        names = inspect.signature(scheduler).parameters
+        return {name: value for name, value in known.items() if name in names}
+
+    def create_without_weights(self):
+        """Have each loader create its model, and then leave out the weights."""
+        from sglang.srt.model_loader import loader, utils
+
+        def load_model(its, *, model_config, **_):
+            with utils.set_default_torch_dtype(model_config.dtype):
+                quantization = loader._get_quantization_config(model_config, its.load_config)
+                model = loader._initialize_model(model_config, its.load_config, quantization)
+            self.models.append(model)
+            return model.eval()
+
+        kinds = [loader.BaseModelLoader]
+        for kind in kinds:
+            kinds += kind.__subclasses__()
+            kind.load_model = load_model
+
+    def free(self, *_, **__):
+        """GiB of the GPU that the layers leave, if nothing else uses it."""
+        import torch
+
+        total = torch.cuda.get_device_properties(0).total_memory
+        return (total - sum(map(bytes_of, self.models))) / (1 << 30)
+
+    def where_possible(self, kind, name, instead):
+        """Go on without a step that can't be done here, and say so; SGLang's own word refuses."""
+        step = getattr(kind, name, None)
+        if step is None:
+            return
+
+        @wraps(step)
+        def tried(its, *args, **kwargs):
+            try:
+                found = step(its, *args, **kwargs)
+            except Exception as error:  # noqa: BLE001, RUF100
+                if is_said_by(error, "sglang") and not lacking(error):
+                    raise
+                self.unread[name] = f"{type(error).__name__}: {error}"[:300]
+                return instead(its)
+            if hasattr(its, "attn_backend"):
+                self.runners.append(its)
+            return found
+
+        setattr(kind, name, tried)
+
+    def of_layers(self):
+        """The size of the weights and the methods of quantization, of the model and of a draft."""
+        modules = [module for model in self.models for module in model.modules()]
+        methods = [type(m.quant_method).__name__ for m in modules if hasattr(m, "quant_method")]
+        weights = [bytes_of(model) for model in self.models]
+        names = [type(model).__name__ for model in self.models]
+        return {
+            "models": names,
+            "parameter_bytes": weights[0],
+            "draft_bytes": sum(weights[1:]),
+            "quantization_methods": Counter(methods),
+        }
+
+    def of_plan(self):
+        """The cache's tokens and the attention, and what could not be asked here."""
+        found = {}
+        if self.runners:
+            found["tokens"] = self.runners[0].max_total_num_tokens
+            found["attention"] = [type(each.attn_backend).__name__ for each in self.runners]
+        return {**found, **({"not_asked": self.unread} if self.unread else {})}
+
+
+def replace_everywhere(function, other):
+    """Also in modules that have imported it already."""
+    for module in list(sys.modules.values()):
+        held = getattr(module, "__dict__", {})
+        for name in [name for name, value in list(held.items()) if value is function]:
+            setattr(module, name, other)
+
+
+def apart_from_ranks(size, rank):
+    """Have PyTorch believe that the process is one of several ranks, which it has for its tests."""
+    from torch import distributed
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    begin, group = distributed.init_process_group, distributed.new_group
+    distributed.init_process_group = lambda *_, **__: begin(
+        "fake", store=FakeStore(), rank=rank, world_size=size
+    )
+    distributed.new_group = lambda ranks=None, *_, **__: group(ranks, backend="fake")
+    for name in ("barrier", "monitored_barrier", "broadcast_object_list"):
+        setattr(distributed, name, lambda *_, **__: None)
+
+
+def without_kernels():
+    """Triton's kernels, which engines try once at their start, do nothing: there is no memory."""
+    try:
+        from triton.runtime import autotuner, jit
+    except ImportError:
+        return
+    for kind in (jit.JITFunction, autotuner.Autotuner, autotuner.Heuristics):
+        kind.run = lambda *_, **__: None
+
+
+def bytes_of(model):
+    """How much memory the model's parameters need."""
+    return sum(each.numel() * each.element_size() for each in model.parameters())
+
+
+def leave_out(kind, names):
+    """Steps that serve requests, or compute."""
+    for name in names:
+        if hasattr(kind, name):
+            setattr(kind, name, lambda *_, **__: None)
+
+
+def without_communicators(group):
+    """Groups of ranks have their sizes, and nothing that connects them."""
+    begin = group.__init__
+    signature = inspect.signature(begin)
+
+    def begun(self, *args, **kwargs):
+        given = signature.bind(self, *args, **kwargs)
+        given.apply_defaults()
+        for name in given.arguments:
+            if name.startswith("use_"):
+                given.arguments[name] = False
+        begin(*given.args, **given.kwargs)
+
+    group.__init__ = begun
+
+
+def without_tokenizer(scheduler):
+    """A scheduler whose tokenizer has no files here."""
+    scheduler.tokenizer = scheduler.processor = scheduler._mm_processor = None
+
+
+def without_draft(scheduler):
+    """A scheduler whose draft could not be created."""
+    scheduler.draft_worker = None
+
+
+def without_cache(its):
+    """A runner, or its worker, whose KV cache could not be created."""
+    runner, cache = getattr(its, "model_runner", its), MagicMock()
+    runner.req_to_token_pool = runner.token_to_kv_pool = cache
+    runner.token_to_kv_pool_allocator = runner.memory_pool_config = cache
+    tokens = runner.model_config.context_len + 1
+    runner.max_total_num_tokens = runner.full_max_total_num_tokens = tokens
+    runner.max_running_requests = 1
+
+
+def without_attention(runner):
+    """A runner whose attention could not be created."""
+    runner.attn_backend = MagicMock()
+
+
 def ask(words, answers):
     """Ask stage by stage; the first refusal is the last answer."""
     heard, start = io.StringIO(), Start(words)
+    rank = None
     try:
         with redirect_stderr(heard), redirect_stdout(heard):
             settings, model = start.run()
-        answers.accepted("arguments")
-        found = described(of_configuration, settings, model)
-        answers.accepted("configuration", **found, versions=versions())
+            answers.accepted("arguments")
+            found = described(of_configuration, settings, model)
+            answers.accepted("configuration", **found, versions=versions())
+            rank = Rank(settings)
+            rank.run(answers)
     except SystemExit as end:
-        answers.ended(start.stage, end, heard.getvalue())
+        stage = rank.stage if rank else start.stage
+        answers.ended(stage, end, heard.getvalue(), by_engine=not rank)
     except Exception as error:  # noqa: BLE001, RUF100
         sys.stderr.write(heard.getvalue())
         # A package that only SGLang imports may be missing from a build.
         unread = isinstance(error, (ImportError, AttributeError))
-        answers.failed(start.stage, error, "sglang", by_engine=not unread)
+        if rank:
+            answers.failed(rank.stage, error, None if unread else "sglang", by_engine=False)
+        else:
+            answers.failed(start.stage, error, "sglang", by_engine=not unread)
 
 
 def main(options):
