@@ -1,4 +1,4 @@
-"""What a bundle starts an engine with is in the engine's catalog, for every release that has one."""
+"""What a bundle starts an engine with is in its catalog, for each release that has one."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
