@@ -156,6 +156,12 @@ exit 1
 """
 
 
+@pytest.fixture(autouse=True)
+def without_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled scripts beside the payload would be copied to nodes."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the engines' packages, and their programs in `bin`."""

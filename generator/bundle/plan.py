@@ -49,6 +49,8 @@ _WANTED: Mapping[str, Callable[[Any, Any], bool]] = {
     "jobs": lambda site, node: bool(site.jobs_of(node.name)),
     "kv offload": lambda site, node: bool(site.kv_offloads(node)),
     "launched": _if_any(_is_launched),
+    # All ranks have the same image.
+    "launched head": _if_any(lambda part, node: _is_launched(part, node) and node.is_head),
     "nccl test": lambda site, node: (
         site.is_tested or any(part.is_tested for part, _ in site.parts_of(node.name))
     ),

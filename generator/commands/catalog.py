@@ -31,7 +31,7 @@ def command(action: str, files: tuple[Path, ...], sites: Path | None, quiet: boo
     """Keep what the engines of images say of their own settings, or list what is kept.
 
     A nightly build, a fork or a release newer than sparkgen has settings that sparkgen does not
-    know. On a node, 'launch.sh --describe-engine' has the engine in its image list them: FILE is
+    know. On a head, 'launch.sh --describe-engine' has the engine in its image list them: FILE is
     that list. It is written to the folder 'catalogs' beside the sites, whose engines with that
     image are then checked by it.
     """

@@ -10,7 +10,7 @@
 #                      one that runs; prints lines of JSON. Exit status: 0 accepted, 1 refused, 3 could not be asked
 #   launch.sh --rehearse  starts it with random weights, which takes the model's small files alone, has it answer one
 #                      request of this node, and removes it; on all nodes of an engine at once. The same statuses
-#   launch.sh --describe-engine  has it list all settings that it has, as JSON for 'sparkgen catalog add'
+#   launch.sh --describe-engine  on the head has it list all settings that it has, as JSON for 'sparkgen catalog add'
 # If a node has engines of several groups, --group NAME comes first.
 set -euo pipefail
 
@@ -249,6 +249,10 @@ rehearse() { # [-]
 
 describe_engine() {
   local digest engine image version
+  if [[ ! -f $here/preflight/describe.py ]]; then
+    echo "ask the head of this engine: its image is the same" >&2
+    exit 3
+  fi
   if ! find_engine; then
     echo "$digest" >&2
     exit 3

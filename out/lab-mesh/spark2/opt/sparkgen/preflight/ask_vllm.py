@@ -22,6 +22,7 @@ from collections import Counter
 from contextlib import contextmanager, nullcontext, redirect_stderr, suppress
 
 from answers import REFUSED, UNASKED, Answers, Stop, after, alone, described, versions
+from layers import Group, without_memory
 
 # The releases from 0.20 to 0.33 have these names; where they differ, both are tried.
 _NO_SETTINGS = "this rank gets its settings from the head, which is asked for them"
@@ -109,93 +110,6 @@ class Start:
         """Whether vLLM alone has run, on settings that it has read: its error then refuses."""
         unread = self.stage == "arguments" and isinstance(error, ImportError)
         return not stage and not unread
-
-
-class Group:
-    """A group of ranks that never communicates."""
-
-    def __init__(self, size, rank):
-        import torch
-
-        self.world_size = size
-        self.rank_in_group = self.rank = rank
-        self.local_rank = 0
-        self.ranks = list(range(size))
-        self.first_rank, self.last_rank = 0, size - 1
-        self.is_first_rank, self.is_last_rank = rank == 0, rank == size - 1
-        self.next_rank, self.prev_rank = (rank + 1) % size, (rank - 1) % size
-        self.device_group = self.cpu_group = Process(size, rank)
-        self.device_communicator = self.mq_broadcaster = None
-        self.unique_name, self.use_custom_op_call = "preflight", False
-        self.device = self.cpu_device = torch.device("cpu")
-
-    def all_reduce(self, tensor):
-        """The sum over ranks has the same shape."""
-        return tensor
-
-    def barrier(self):
-        """Nobody to wait for."""
-
-
-class Process:
-    """What PyTorch calls a group of processes."""
-
-    def __init__(self, size, rank):
-        self._size, self._rank = size, rank
-
-    def size(self):
-        """How many ranks it has."""
-        return self._size
-
-    def rank(self):
-        """The rank's number in it."""
-        return self._rank
-
-
-def new_tensor(make, args, kwargs):
-    """A new tensor; a worker's own buffers are on the CPU, however large."""
-    kwargs.pop("pin_memory", None)
-    if str(kwargs.get("device")) != "cpu":
-        empty = make(*args, **{**kwargs, "device": "meta"})
-        if empty.numel() * empty.element_size() > 1 << 20:
-            return empty
-    return make(*args, **{**kwargs, "device": "cpu"})
-
-
-def without_memory():
-    """A mode in which tensors over a MiB have no memory; small ones, such as tables, are real."""
-    import torch
-    from torch.overrides import TorchFunctionMode
-    from torch.utils._device import _device_constructors
-    from torch.utils._pytree import tree_leaves, tree_map_only
-
-    makers = _device_constructors()
-
-    def is_gpu(value):
-        return isinstance(value, (str, torch.device)) and str(value).startswith("cuda")
-
-    def together(given):
-        """Tables lose their memory beside tensors without: operators need all on one device."""
-        held = [each for each in tree_leaves(given) if isinstance(each, torch.Tensor)]
-        if len({each.device for each in held}) < 2:
-            return given
-        return tree_map_only(torch.Tensor, lambda each: each.to("meta"), given)
-
-    class WithoutMemory(TorchFunctionMode):
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            args, kwargs = together((args, dict(kwargs or {})))
-            if function in makers:
-                return new_tensor(function, args, kwargs)
-            if function is torch.Tensor.cuda:
-                return args[0]
-            if is_gpu(kwargs.get("device")) or function is torch.Tensor.to:
-                device = args[0].device
-                args = (args[0], *(device if is_gpu(each) else each for each in args[1:]))
-                if is_gpu(kwargs.get("device")):
-                    kwargs["device"] = device
-            return function(*args, **kwargs)
-
-    return WithoutMemory()
 
 
 def pretend_groups(sizes):
@@ -362,7 +276,9 @@ def plan_cache(config, room):
 
     # Workers settle the size of blocks once they have their layers.
     with set_current_vllm_config(config):
-        current_platform.update_block_size_for_backend(config)
+        # The releases to 0.15 do not.
+        if settle := getattr(current_platform, "update_block_size_for_backend", None):
+            settle(config)
         specs = get_kv_cache_spec(config)
 
     def layouts():

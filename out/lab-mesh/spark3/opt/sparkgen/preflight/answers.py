@@ -81,10 +81,10 @@ class Answers:
         have caused an error, and only a statement of the engine's own code refuses.
         """
         frame = _last_frame(error, package)
-        message, own = _message(error), _is_raised(frame) and _is_of(package, frame)
+        message, own = _message(error), is_said_by(error, package)
         where = f"{_shortened(frame.filename)}:{frame.lineno}" if frame else ""
         rest = {"error": type(error).__name__, "message": message, "where": where}
-        why = _what_lacks(error)
+        why = lacking(error)
         if not why and not (by_engine or own):
             why = _BY_ASKING
         if why:
@@ -155,6 +155,16 @@ def after(words, *markers):
     return None
 
 
+def is_said_by(error, package):
+    """Whether the error is a statement of the package's own code, and not a consequence."""
+    frame = _last_frame(error, package)
+    if not frame or not _is_of(package, frame):
+        return False
+    # Of an assertion over several lines, only one that is not its first may be shown.
+    is_last = frame == traceback.extract_tb(error.__traceback__)[-1]
+    return _is_raised(frame) or (isinstance(error, AssertionError) and is_last)
+
+
 def _message(error):
     return plain(str(error)) or type(error).__name__
 
@@ -178,11 +188,11 @@ def _last_frame(error, package):
 
 def _is_of(package, frame):
     # An environment may have the engine's name: /opt/vllm/lib/python3.12/site-packages/torch.
-    return f"/{package}/" in f"/{_shortened(frame.filename)}"
+    return bool(package) and f"/{package}/" in f"/{_shortened(frame.filename)}"
 
 
 def _is_raised(frame):
-    return bool(frame and re.match(r"(raise|assert)\b", frame.line or ""))
+    return bool(re.match(r"(raise|assert)\b", frame.line or ""))
 
 
 def _is_offline(error):
@@ -194,7 +204,7 @@ def _is_offline(error):
     return False
 
 
-def _what_lacks(error):
+def lacking(error):
     """What is missing here that the error follows from, if anything is."""
     if _is_offline(error):
         return "a file of the model is not here: models.sh --small fetches it"

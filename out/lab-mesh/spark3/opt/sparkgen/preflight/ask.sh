@@ -45,6 +45,20 @@ no_answer() { # STATUS
 
 say() { printf '{"stage": "%s", "status": "%s"%s}\n' "$1" "$2" "${3:+, $3}"; }
 
+# Whether llama.cpp knows the kind of model that a file's header names; the other program reads no weights.
+ask_of_model() { # PROGRAM ARGUMENT...
+  local file='' said
+  while (($#)); do
+    if [[ $1 == --model || $1 == -m ]]; then file=${2:-}; fi
+    shift
+  done
+  if [[ ! -r $file ]] || ! command -v llama-fit-params >/dev/null; then return 0; fi
+  said=$("${bounded[@]}" llama-fit-params --model "$file" 2>&1 </dev/null)
+  [[ $said =~ "unknown model architecture: '"[^\']*\' ]] || return 0
+  say configuration refused "\"error\": \"exit\", \"message\": $(quoted "${BASH_REMATCH[0]}")"
+  return 1
+}
+
 # llama.cpp's programs read all their arguments before --help, which then ends them.
 ask_llama_cpp() {
   local words=() said stage=arguments status=0
@@ -61,6 +75,7 @@ ask_llama_cpp() {
   said=$("${bounded[@]}" "${words[@]}" --help 2>&1 >/dev/null </dev/null) || status=$?
   if ((!status)); then
     say arguments accepted
+    ask_of_model "${words[@]}"
     return
   fi
   # From 124 on it was ended, or not even started: a library of the GPU is missing.
