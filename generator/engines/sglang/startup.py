@@ -20,15 +20,9 @@ def _page(start: Start) -> int:
     return pages[-1] if pages and page not in pages else page
 
 
-def _spreads_experts(start: Start) -> bool:
-    exchanged = start.word("moe-a2a-backend") not in ("", "none")
-    return (start.sizes.expert or exchanged) and start.sizes.tensor > 1
-
-
 FACTS: rows.RowFacts = {
     "page": _page,
     "pages": lambda start: " or ".join(map(str, _PAGES.get(start.word("attention-backend"), ()))),
-    "spread": _spreads_experts,
     "keyed": lambda start: "SGLANG_API_KEY" in (start.engine.secrets or ()),
 }
 

@@ -43,8 +43,6 @@ FACTS: RowFacts = {
     "largest_graph": lambda start: max(
         start.numbers("config", "cuda_graph_config", "batch_sizes"), default=None
     ),
-    # The tokens of a block of the KV cache.
-    "block": lambda start: start.number("config", "kv_cache_config", "tokens_per_block") or 32,
 }
 
 CONDITIONS = (

@@ -17,13 +17,6 @@ _OWN_STATES = ("nemotron_h", "qwen3_5")
 _UNCOMPILED = ("0", "NONE")
 
 
-def _largest_graph(start: Start) -> float | None:
-    sizes = start.numbers("cudagraph-capture-sizes") or start.numbers(
-        "compilation-config", "cudagraph_capture_sizes"
-    )
-    return max(sizes, default=None)
-
-
 def _is_uncompiled(start: Start) -> bool:
     mode = start.word("compilation-config", "mode")
     return start.word("optimization-level") == "0" or mode in _UNCOMPILED
@@ -72,21 +65,14 @@ def _is_aligned(start: Start) -> bool | None:
 
 
 FACTS: RowFacts = {
-    "kv_copies": lambda start: start.known and max(1, start.sizes.tensor // start.known.kv_heads),
-    "heads_by_kv": lambda start: start.known and start.known.heads // start.known.kv_heads,
-    "largest_graph": _largest_graph,
     "uncompiled": _is_uncompiled,
     "step": _step,
     "drafted_slots": _drafted_slots,
-    "padded": lambda start: (
-        start.method == "draft" or start.draft_setting("parallel_drafting") is True
-    ),
     "aligned": _is_aligned,
     "small_heads": lambda start: (
         start.model_type == "gpt_oss" or (start.known is not None and start.known.head_dim == 64)
     ),
     "modelopt": lambda start: is_of_modelopt(start.model),
-    "of_modelopt_or_mxfp4": lambda start: is_of_modelopt(start.model) or start.form == "mxfp4",
     "states_type": _states_type,
     **OF_KINDS,
 }
