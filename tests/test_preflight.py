@@ -806,6 +806,24 @@ def test_assertion_of_several_lines_is_the_engines(
     assert said.call_args.args == ("plan", answers.REFUSED)
 
 
+def test_assertion_without_words_is_told_by_its_line(
+    ask_vllm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "vllm"
+    folder.mkdir()
+    (folder / "pages.py").write_text("def check(padded):\n    assert padded >= 2\n")
+    monkeypatch.syspath_prepend(str(folder))
+    said = Mock()
+    answers = importlib.import_module("answers")
+    monkeypatch.setattr(answers.Answers, "say", said)
+    try:
+        importlib.import_module("pages").check(1)
+    except AssertionError as error:
+        answers.Answers.failed(answers.Answers, "plan", error, "vllm", by_engine=False)
+    assert said.call_args.args == ("plan", answers.REFUSED)
+    assert said.call_args.kwargs["message"] == "assert padded >= 2"
+
+
 def test_unknown_engine_is_not_refused(image: Path) -> None:
     status, (answer,) = ask(image, "own", "serve")
     assert (status, answer["status"]) == (3, "could not ask")

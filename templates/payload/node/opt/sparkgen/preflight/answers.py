@@ -82,6 +82,8 @@ class Answers:
         """
         frame = _last_frame(error, package)
         message, own = _message(error), is_said_by(error, package)
+        if own and isinstance(error, AssertionError) and not str(error):
+            message = plain(frame.line)
         where = f"{_shortened(frame.filename)}:{frame.lineno}" if frame else ""
         rest = {"error": type(error).__name__, "message": message, "where": where}
         why = lacking(error)
