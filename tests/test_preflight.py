@@ -824,6 +824,25 @@ def test_assertion_without_words_is_told_by_its_line(
     assert said.call_args.kwargs["message"] == "assert padded >= 2"
 
 
+def test_check_within_an_error_of_pydantic_is_the_engines(ask_vllm: Any, tmp_path: Path) -> None:
+    class InvalidError(ValueError):
+        def __init__(self, error: Exception) -> None:
+            self._error = error
+
+        def errors(self) -> list[dict[str, Any]]:
+            return [{"ctx": {"error": self._error}}]
+
+    answers = importlib.import_module("answers")
+    for folder in ("vllm", "torch"):
+        path = tmp_path / folder / "config.py"
+        path.parent.mkdir()
+        path.write_text("raise ValueError('no experts')\n")
+        with pytest.raises(ValueError, match="no experts") as caught:
+            exec(compile(path.read_text(), path, "exec"), {})
+        said = answers.is_said_by(InvalidError(caught.value), "vllm")
+        assert said is (folder == "vllm")
+
+
 def test_unknown_engine_is_not_refused(image: Path) -> None:
     status, (answer,) = ask(image, "own", "serve")
     assert (status, answer["status"]) == (3, "could not ask")

@@ -13,6 +13,7 @@ import re
 import sys
 import time
 import traceback
+from contextlib import suppress
 
 ACCEPTED, REFUSED, UNASKED = 0, 1, 3
 SAID = 40
@@ -159,6 +160,9 @@ def after(words, *markers):
 
 def is_said_by(error, package):
     """Whether the error is a statement of the package's own code, and not a consequence."""
+    # What a check of the package says, pydantic hands on within an error of its own.
+    with suppress(Exception):
+        error = error.errors()[0]["ctx"]["error"]
     frame = _last_frame(error, package)
     if not frame or not _is_of(package, frame):
         return False
