@@ -542,6 +542,10 @@ def test_vllm_that_crashes_has_said_nothing(image: Path) -> None:
             "a file of the model is not here",
         ),
         (
+            "raise~ValueError('Failed~to~load~LoRA~adapter~a:~outgoing~traffic~has~been~disabled')",
+            "a file of the model is not here",
+        ),
+        (
             "raise~OSError('m~does~not~appear~to~have~a~file~named~x.py')",
             "a file of the model is not here",
         ),

@@ -32,7 +32,7 @@ PACKAGES = (
 _NETWORK = ("huggingface_hub", "requests", "urllib3", "httpx", "httpcore")
 ABSENT = re.compile(
     r"Invalid repository ID or local directory|couldn't connect to|Repo id must be in the form"
-    r"|does not appear to have a file named|adapter_config.json"
+    r"|does not appear to have a file named|adapter_config.json|outgoing traffic has been disabled"
     # In place of a processor whose files lack, Transformers gives the tokenizer.
     r"|Invalid type of HuggingFace processor.{1,200} found type: .{1,120}Token"
     r"|Can't load (?:the configuration|feature extractor|[a-z ]{0,40}(?:tokenizer|processor))"
