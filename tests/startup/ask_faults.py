@@ -72,7 +72,9 @@ def _adapter(word: str, folder: Path) -> str:
 def write_models(folder: Path) -> None:
     """Every model and draft, with a tokenizer, and every adapter."""
     alike = {"deepseek-v3": "deepseek-v3-fp4", "nvidia/DeepSeek-R1-0528-NVFP4": "deepseek-v3-fp4"}
-    same = {name: vllm.CONFIGS[other] for name, other in alike.items()}
+    # Of these only R1 has tokens for reasoning.
+    without = {"deepseek-v3": {"tokens": []}}
+    same = {name: vllm.CONFIGS[other] | without.get(name, {}) for name, other in alike.items()}
     for name, config in {**known_models(), **HELD["drafts"], **same}.items():
         vllm._write(_place(folder, name), config)
     for name, config in HELD["adapters"].items():

@@ -187,6 +187,7 @@ def command(declared: Any, folder: Path) -> list[str]:
     words += [f"--max-model-len={model.context_length}"] if model.context_length else []
     words += [f"--max-num-seqs={model.max_sequences}"] if model.max_sequences else []
     words += [f"--kv-cache-dtype={model.kv_cache_dtype}"] if model.kv_cache_dtype else []
+    words += [f"--quantization={model.quantization}"] if model.quantization else []
     if model.speculative:
         drafts, source = vllm._speculative(model.speculative), model.speculative.source
         draft_path = str(folder / f"{model.name}-{model.speculative.method}")
@@ -267,7 +268,12 @@ def _write(folder: Path, config: dict[str, Any]) -> None:
     words = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
     files: dict[str, Any] = {
         "config": {key: value for key, value in config.items() if key != "tokens"},
-        "tokenizer": {"version": "1.0", "added_tokens": tokens, "model": words},
+        "tokenizer": {
+            "version": "1.0",
+            "added_tokens": tokens,
+            "pre_tokenizer": {"type": "Whitespace"},
+            "model": words,
+        },
         "tokenizer_config": BESIDE["tokenizer"],
     }
     if processor := BESIDE["processors"].get(kind):
