@@ -615,7 +615,7 @@ docker run -e SGLANG_HOST_IP=10.0.0.11 lmsysorg/sglang:v0.5.23-cu130 \\
         """\
 model: Qwen/Qwen3-1.7B-GGUF:Q8_0
 runtime: llama-cpp
-container: somebody/llama-cpp:b8076
+container: somebody/llama-cpp:b11003
 defaults: {host: 10.0.0.11, ctx_size: 8192}
 """,
         {
@@ -1169,7 +1169,7 @@ VLLM = (
     " --max-model-len 8192 --host 10.0.0.1{}"
 )
 RANKS = "-tp 2 --nnodes 2 --node-rank {} --master-addr 10.0.0.1{}"
-LLAMA = "docker run --network host ghcr.io/ggml-org/llama.cpp:server-cuda13-b7000"
+LLAMA = "docker run --network host ghcr.io/ggml-org/llama.cpp:server-cuda13-b11434"
 RPC = "docker run --network host --entrypoint rpc-server somebody/llama.cpp:own -H"
 RAY = "docker run --network host --entrypoint bash somebody/vllm-ray:0.33.0 -c"
 PAIR = [("spark1", "192.168.1.1/24"), ("spark2", "192.168.1.2/24")]

@@ -91,7 +91,7 @@ WARNED = {("switch", "llama.cpp"): "SG657", ("ring", "tensorrt-llm"): "SG220"}
         ("single", 1),
         ("direct", 2),
         *(("ring", n) for n in (3, 4, 8)),
-        *(("switch", n) for n in (2, 5, 16)),
+        *(("switch", n) for n in (2, 5, 15)),
     ],
 )
 def test_every_kind(kind: str, nodes: int, engine: str, tmp_path: Path, sparkgen: Command) -> None:

@@ -37,7 +37,8 @@ def tree(tmp_path: Path) -> Path:
 
 
 ENGINE = "sparkgen-engine"
-START = ["docker.service", "docker down", "docker up", "docker start"]
+# A rehearsal that runs is removed before the engine starts.
+START = ["docker.service", "docker down", "docker rm", "docker up", "docker start"]
 END = ["docker down"]
 
 

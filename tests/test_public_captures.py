@@ -148,7 +148,7 @@ CASES: dict[str, Published] = {
             {LEFT[0]: ["172.31.5.2/29"], LEFT[1]: ["172.31.5.10/29"]},
         ],
         {"topology.kind": "direct", "engine.launcher": "ray", "engine.version": "0.17.1"},
-        [NO_KEY],
+        ["SG527", NO_KEY],
         sleeps=True,
     ),
     "mia": Published(

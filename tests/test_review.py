@@ -331,6 +331,7 @@ def test_added_and_removed_service(site: Path, tmp_path: Path, sparkgen: Command
     rewrite(site, ("engine:", "services: {guard: true, firewall: true, ssh: true}\nengine:"))
     found = data(sparkgen, tmp_path, "--against", "HEAD")
     assert order(found) == [
+        "install the package first: sudo apt-get install fail2ban: spark1 spark2",
         f"{COPY}: spark2 spark1",
         f"{CONFIRMED}: spark2 spark1",
         "/opt/sparkgen/firewall.sh, then firewall.sh --confirm in a new session within 120 s: "

@@ -741,6 +741,7 @@ EFFECTS = {
             opt/sparkgen/models.sh opt/sparkgen/nccl-test.sh opt/sparkgen/network.py
             opt/sparkgen/node.py opt/sparkgen/preflight/answers.py opt/sparkgen/preflight/ask.sh
             opt/sparkgen/preflight/ask_*.py opt/sparkgen/preflight/describe.py
+            opt/sparkgen/preflight/layers.py opt/sparkgen/preflight/rehearse.py
             opt/sparkgen/proxy.sh opt/sparkgen/reasons.sh opt/sparkgen/running.py
             opt/sparkgen/serve.sbatch opt/sparkgen/services.py opt/sparkgen/ssh-keys.sh
             opt/sparkgen/verify.py opt/sparkgen/wait-engines.sh opt/sparkgen/wait-fabric.sh

@@ -319,7 +319,8 @@ def check_graphs(config, planned):
         for group in planned.kv_cache_groups:
             backend = layers[group.layer_names[0]].get_attn_backend()
             support = backend.get_builder_cls().get_cudagraph_support(config, group.kv_cache_spec)
-            builders[backend.get_name()] = support
+            # The releases to 0.14 give backends of recurrent layers no other name.
+            builders[backend.__name__] = support
     if not builders:
         return
     name = min(builders, key=lambda each: builders[each].value)

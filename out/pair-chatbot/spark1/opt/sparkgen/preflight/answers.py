@@ -13,6 +13,7 @@ import re
 import sys
 import time
 import traceback
+from contextlib import suppress
 
 ACCEPTED, REFUSED, UNASKED = 0, 1, 3
 SAID = 40
@@ -31,7 +32,7 @@ PACKAGES = (
 _NETWORK = ("huggingface_hub", "requests", "urllib3", "httpx", "httpcore")
 ABSENT = re.compile(
     r"Invalid repository ID or local directory|couldn't connect to|Repo id must be in the form"
-    r"|does not appear to have a file named|adapter_config.json"
+    r"|does not appear to have a file named|adapter_config.json|outgoing traffic has been disabled"
     # In place of a processor whose files lack, Transformers gives the tokenizer.
     r"|Invalid type of HuggingFace processor.{1,200} found type: .{1,120}Token"
     r"|Can't load (?:the configuration|feature extractor|[a-z ]{0,40}(?:tokenizer|processor))"
@@ -82,6 +83,8 @@ class Answers:
         """
         frame = _last_frame(error, package)
         message, own = _message(error), is_said_by(error, package)
+        if own and isinstance(error, AssertionError) and not str(error):
+            message = plain(frame.line)
         where = f"{_shortened(frame.filename)}:{frame.lineno}" if frame else ""
         rest = {"error": type(error).__name__, "message": message, "where": where}
         why = lacking(error)
@@ -157,6 +160,9 @@ def after(words, *markers):
 
 def is_said_by(error, package):
     """Whether the error is a statement of the package's own code, and not a consequence."""
+    # What a check of the package says, pydantic hands on within an error of its own.
+    with suppress(Exception):
+        error = error.errors()[0]["ctx"]["error"]
     frame = _last_frame(error, package)
     if not frame or not _is_of(package, frame):
         return False
