@@ -808,6 +808,9 @@ def test_quantizations_of_others_are_recognized_by_name(
         "zai-org/GLM-4.6V",
         "incoai/Qwen3.8-27B-DFlash2",
         "nvidia/NVIDIA-Nemotron-Labs-3-Puzzle-75B-A9B-NVFP4",
+        "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B",
+        "0xSero/GLM-5.1-555B-NVFP4",
+        "somebody/merged-qwen3.6-27b-llama-3.3-70b",
     ],
 )
 def test_another_model_is_not_taken_for_one_of_the_catalog(source: str) -> None:

@@ -22,6 +22,7 @@ ModelFacts = Mapping[str, Any]
 COMPUTED = "computed"
 
 _ANOTHER_MODEL = r"distill|reap|prune|draft|eagle|dflash|dspark|speculator|medusa|vision"
+_SIZE_BESIDE = r"(?<![\w.])[0-9]+(\.[0-9]+)?b(?![\w.])"
 
 
 @record
@@ -85,7 +86,7 @@ def checkpoint(name: str) -> Checkpoint | None:
 def named_after(name: str) -> str | None:
     """The catalog's model whose name is contained in another name; the longest of several.
 
-    A distilled, pruned or draft model is another model, whatever its name contains.
+    With a word for a distilled, pruned or draft model or a size beside it, it is another model.
     """
     last = _last_part(name.lower())
     if re.search(_ANOTHER_MODEL, last):
@@ -99,7 +100,9 @@ def named_after(name: str) -> str | None:
     inside = [
         named for named in known if re.search(rf"(?<![\w.]){re.escape(named)}(?![\w.])", last)
     ]
-    return known[max(inside, key=len)] if inside else None
+    longest = max(inside, key=len, default="")
+    is_of_another_size = re.search(_SIZE_BESIDE, last.replace(longest, " "))
+    return None if is_of_another_size else known.get(longest)
 
 
 def siblings(known: Checkpoint) -> tuple[Checkpoint, ...]:
