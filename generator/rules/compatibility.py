@@ -68,6 +68,13 @@ def _overrides(engine: DeclaredEngine) -> Iterator[str]:
             yield f"{flag} {value}"
 
 
+# From which release on what requests Marlin's kernels, for dense models and for experts.
+_MARLIN = (
+    ((0, 15), "'VLLM_NVFP4_GEMM_BACKEND: marlin' under engine.env"),
+    ((0, 17), "'moe-backend: marlin' under engine.args"),
+)
+
+
 @rule("SG527", Severity.NOTE, unless="SG501 SG503")
 def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     """The kernels for the model's format are known to be correct on a GB10."""
@@ -76,13 +83,9 @@ def broken_nvfp4(model: DeclaredModel, engine: DeclaredEngine) -> Faults:
     form = _form(model) or named_form(model.source or "")
     if old and form.startswith("nvfp4") and not _uses_marlin(engine):
         known = shape(model)
-        marlin = (
-            "'moe-backend: marlin' under engine.args"
-            if known and known.experts
-            else "'VLLM_NVFP4_GEMM_BACKEND: marlin' under engine.env"
-        )
-        others = [f"write 'name: {name}'" for name in _int4(model)][:1]
-        ways = [f"write {marlin}", *others]
+        since, marlin = _MARLIN[bool(known and known.experts)]
+        way = f"write {marlin}" if since <= place(engine.version) else "take vLLM 0.20 or later"
+        ways = [way, *[f"write 'name: {name}'" for name in _int4(model)][:1]]
         yield Fault(
             f"vLLM {engine.version} may give garbage answers with this model, or stop with an "
             "illegal instruction: before 0.20, some models in NVFP4 did on a GB10",
