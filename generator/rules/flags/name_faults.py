@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from generator.catalogs.engines import ENGINE_TRAITS
-from generator.catalogs.flags import ResolvedFlag
+from generator.catalogs.flags import FlagCatalog, ResolvedFlag
 from generator.catalogs.replacements import Replacement, replacement
 from generator.catalogs.versions import version
 from generator.diagnostics import (
@@ -121,12 +121,15 @@ def unknown(name: str, parser: Parser) -> Judged:
     if exact and _folded(exact) == _folded(name):
         near = renamings(_path(name), [exact])
         return _unknown(name, parser, f"did you mean '{exact}'?", near)
-    gone = replacement(parser.engine, f"--{name}")
-    if gone:
-        return _replaced(name, gone, parser)
     holding = [other for other in of_other_versions(parser.catalog) if other.find(name)]
+    own = version(parser.catalog.version)
+    if later := [other.version for other in holding if version(other.version) > own]:
+        message = f"{parser.name} has no flag '{name}' yet: {later[0]} has it"
+        return "SG633", _fault(name, message, "remove it")
+    if gone := replacement(parser.engine, f"--{name}"):
+        return _replaced(name, gone, parser)
     if holding:
-        return _of_versions(name, parser, [other.version for other in holding])
+        return _gone_since(name, parser, holding[-1])
     if "abbreviations" in parser.catalog.traits and parser.catalog.completions(name):
         return _abbreviated(name, parser.catalog.completions(name))
     for other in others(parser.engine):
@@ -166,17 +169,12 @@ def _replaced(name: str, gone: Replacement, parser: Parser) -> Judged:
     return "SG633", _fault(name, message, gone.instead, _instead(name, gone))
 
 
-def _of_versions(name: str, parser: Parser, holding: list[str]) -> Judged:
-    """The flag exists in other versions with a catalog: a later one, or else an earlier one."""
-    later = [each for each in holding if version(each) > version(parser.catalog.version)]
-    if later:
-        message = f"{parser.name} has no flag '{name}' yet: {later[0]} has it"
-        return "SG633", _fault(name, message, "remove it")
+def _gone_since(name: str, parser: Parser, last: FlagCatalog) -> Judged:
+    """An earlier version is the last with this flag; what that had too is no new name of it."""
     near = parser.catalog.nearest(name)
-    message = f"{parser.name} has no flag '{name}' any more: {holding[-1]} had it"
-    if near:
-        proposals = _renamed(name, near)
-        return "SG633", _fault(name, message, f"did you mean '{near}'?", proposals)
+    message = f"{parser.name} has no flag '{name}' any more: {last.version} had it"
+    if near and not last.find(near):
+        return "SG633", _fault(name, message, f"did you mean '{near}'?", _renamed(name, near))
     return "SG633", _fault(name, message, "remove it", removal(_path(name)))
 
 

@@ -47,18 +47,21 @@ def _number_for(value: str) -> str:
 
 
 def _fault(name: str, path: KeyPath, parser: Parser) -> Judged:
-    gone = replacement(parser.engine, name)
-    if gone:
+    others = of_other_versions(parser.catalog)
+    holding = [other.version for other in others if name in other.variables]
+    own = version(parser.catalog.version)
+    if later := [each for each in holding if version(each) > own]:
+        message = f"{parser.name} does not read {name} yet: {later[0]} does"
+        return _of("SG645", path, message, "remove it")
+    if gone := replacement(parser.engine, name):
         since = "" if gone.gone == "earlier" else f": it was removed by {gone.gone}"
         message = f"{parser.name} no longer reads {name}{since}"
         renamed = diagnostics.renamings(path, [gone.word] if gone.word else [])
         proposals = diagnostics.removal(path) if gone.is_needless else renamed
         return _of("SG645", path, message, gone.instead, proposals)
-    holding = [
-        known.version for known in of_other_versions(parser.catalog) if name in known.variables
-    ]
     if holding:
-        return _of_versions(name, path, parser, holding)
+        message = f"{parser.name} no longer reads {name}: {holding[-1]} did"
+        return _of("SG645", path, message, "remove it", diagnostics.removal(path))
     near = _nearest(name, parser)
     help_text = f"did you mean '{near}'?" if near else "remove it"
     sure = diagnostics.misspelt(name, [near] if near else [])
@@ -68,15 +71,6 @@ def _fault(name: str, path: KeyPath, parser: Parser) -> Judged:
     # Not known is not the same as not read: unless a similar name is known, a person decides.
     proposals = proposals if near else ()
     return _of("SG646", path, f"{parser.name} is not known to read {name}", help_text, proposals)
-
-
-def _of_versions(name: str, path: KeyPath, parser: Parser, holding: list[str]) -> Judged:
-    if version(holding[-1]) < version(parser.catalog.version):
-        message = f"{parser.name} no longer reads {name}: {holding[-1]} did"
-        proposals = diagnostics.removal(path)
-        return _of("SG645", path, message, "remove it", proposals)
-    message = f"{parser.name} does not read {name} yet: {holding[0]} does"
-    return _of("SG645", path, message, "remove it")
 
 
 def _nearest(name: str, parser: Parser) -> str | None:
