@@ -229,7 +229,8 @@ def version_of_another_form(engine: DeclaredEngine) -> Faults:
     dots = list(_missing_dot(engine))
     for text, place in ((engine.version if not dots else "", "version"), (of_image, "image")):
         plain = re.sub(r"(^|(?<=\.))0+(?=[0-9])", "", text)
-        if plain != text:
+        # NVIDIA numbers its images by year and month.
+        if plain != text and not re.match(r"2[0-9]\.[0-9]{2}(?![0-9.])", text):
             yield Fault(
                 f"'{text}' is not how {ENGINE_TRAITS[engine.name].title} numbers its releases",
                 ("engine", place),
