@@ -275,7 +275,7 @@ def test_accepted_settings_are_not_doubted(pair: Path, sparkgen: Command) -> Non
     site = pair / "pair-chatbot.yaml"
     text = site.read_text().replace("version: 0.33.0", "version: 0.33.0+own")
     text = text.replace("vllm/vllm-openai:v0.33.0", "example.org/own:1")
-    site.write_text(text.replace("  args:\n", "  args:\n    enable-eplb: true\n"))
+    site.write_text(text.replace("  args:\n", "  args:\n    attention-backend: TRITON_MLA\n"))
     assert "SG674" in sparkgen("validate", "pair-chatbot.yaml", cwd=pair).err
     for node in ("spark1", "spark2"):
         say(pair, node, image="example.org/own:1")

@@ -108,7 +108,7 @@ def test_killed_container_leaves_nothing(tree: Path) -> None:
         until(lambda: machine.calls == START)
         machine.systemctl("kill", "--signal=KILL", ENGINE)
         until(lambda: machine.calls.count("docker start") == 2)
-        assert machine.calls[4:] == ["docker down", *START[1:]]
+        assert machine.calls[len(START) :] == ["docker down", *START[1:]]
 
 
 def test_reboot(tree: Path) -> None:

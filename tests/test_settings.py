@@ -226,7 +226,7 @@ def said(text: str) -> tuple[list[tuple[str, str, str]], list[object], list[Word
     [
         (PAIR, "kv-cache-memory-bytes", "120000000000", "SG520"),
         (PAIR, "kv-cache-memory-bytes", "20000000000", ""),
-        (PAIR, "decode-context-parallel-size", "3", "SG670"),
+        (PAIR, "attention-backend", "TRITON_MLA", "SG670"),
         (PAIR, "max-model-len", "8192", "SG604"),
         (GGUF, "load-mode", "mmap", ""),
         (GGUF, "ctx-size", "8192", "SG604"),

@@ -6,7 +6,6 @@ from typing import Any
 from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flags import FlagCatalog, ResolvedFlag
 from generator.catalogs.replacements import Replacement, replacement
-from generator.catalogs.versions import version
 from generator.diagnostics import (
     Add,
     Data,
@@ -22,7 +21,7 @@ from generator.diagnostics import (
 )
 from generator.engines import ENGINES
 from generator.records import replace
-from generator.rules.flags.parser import Parser, of_other_versions, others
+from generator.rules.flags.parser import Parser, first_later, of_other_versions, others
 from generator.rules.flags.value_faults import Judged
 from generator.rules.registry import Fault
 from generator.settings.values import Argument
@@ -122,11 +121,11 @@ def unknown(name: str, parser: Parser) -> Judged:
         near = renamings(_path(name), [exact])
         return _unknown(name, parser, f"did you mean '{exact}'?", near)
     holding = [other for other in of_other_versions(parser.catalog) if other.find(name)]
-    own = version(parser.catalog.version)
-    if later := [other.version for other in holding if version(other.version) > own]:
-        message = f"{parser.name} has no flag '{name}' yet: {later[0]} has it"
+    gone = replacement(parser.engine, f"--{name}")
+    if first := first_later(parser, [other.version for other in holding], gone):
+        message = f"{parser.name} has no flag '{name}' yet: {first} has it"
         return "SG633", _fault(name, message, "remove it")
-    if gone := replacement(parser.engine, f"--{name}"):
+    if gone:
         return _replaced(name, gone, parser)
     if holding:
         return _gone_since(name, parser, holding[-1])

@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from generator import diagnostics
 from generator.catalogs.replacements import replacement
-from generator.catalogs.versions import version
 from generator.diagnostics import KeyPath
-from generator.rules.flags.parser import Parser, of_other_versions
+from generator.rules.flags.parser import Parser, first_later, of_other_versions
 from generator.rules.flags.value_faults import Judged
 from generator.rules.registry import Fault
 from generator.settings.environment import Variable
@@ -49,11 +48,11 @@ def _number_for(value: str) -> str:
 def _fault(name: str, path: KeyPath, parser: Parser) -> Judged:
     others = of_other_versions(parser.catalog)
     holding = [other.version for other in others if name in other.variables]
-    own = version(parser.catalog.version)
-    if later := [each for each in holding if version(each) > own]:
-        message = f"{parser.name} does not read {name} yet: {later[0]} does"
+    gone = replacement(parser.engine, name)
+    if first := first_later(parser, holding, gone):
+        message = f"{parser.name} does not read {name} yet: {first} does"
         return _of("SG645", path, message, "remove it")
-    if gone := replacement(parser.engine, name):
+    if gone:
         since = "" if gone.gone == "earlier" else f": it was removed by {gone.gone}"
         message = f"{parser.name} no longer reads {name}{since}"
         renamed = diagnostics.renamings(path, [gone.word] if gone.word else [])
