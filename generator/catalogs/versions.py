@@ -94,6 +94,11 @@ def place(text: str) -> Release:
     return (*first, last - 1, _LATER_THAN_ALL)
 
 
+def is_prerelease(text: str) -> bool:
+    """Whether it precedes a release, as candidates and nightlies do, and may have its code."""
+    return place(text) != release(text)
+
+
 def _is_plain(text: str) -> bool:
     """Whether it is only numbers and dots, which saves compiling the long pattern at startup."""
     return text.isascii() and all(part.isdecimal() for part in text.split("."))

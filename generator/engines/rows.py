@@ -26,7 +26,7 @@ from operator import attrgetter, eq, ge, gt, le, lt, ne
 from typing import Any
 
 from generator import catalogs, precompiled, resources
-from generator.catalogs.versions import Release, place, release, version
+from generator.catalogs.versions import Release, is_prerelease, place, version
 from generator.diagnostics import KeyPath, did_you_mean
 from generator.engines import keys
 from generator.engines.startup import SPECULATIVE, Condition, Effect, Refusal, Refusals, Start
@@ -268,7 +268,7 @@ def class_since(start: Start) -> str | None:
     # The number of a build, b9415, can't be compared with that of a release.
     if not first or _is_build(first) != _is_build(own):
         return None
-    is_release = place(own) == release(own) and not version(own).local
+    is_release = not is_prerelease(own) and not version(own).local
     return first if is_release and place(own) < place(first) else None
 
 

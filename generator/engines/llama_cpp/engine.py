@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from generator.catalogs.flag_files import catalogs
 from generator.catalogs.speculation import method_of
-from generator.catalogs.versions import release
 from generator.engines import handed_on
 from generator.engines.arguments import arguments, draft_flags
 from generator.engines.defaults import OFFLOAD as OFFLOAD
@@ -118,9 +118,9 @@ def _serve(rank: Rank, engine: Engine, model: Model, settings: EngineSettings) -
         yield from _speculative(model.speculative, engine.version)
     # Direct I/O: what mmap leaves in the page cache would count as used memory.
     if not any(name in settings for name in ("load-mode", "mmap", "no-mmap")):
-        # Build 10103 does not have it yet; what has no number is later.
-        is_early = (1,) <= release(engine.version) < (10108,)
-        yield ("--no-mmap",) if is_early else ("--load-mode", "dio")
+        # Of builds between two that are known, both count.
+        has_modes = all(known.find("load-mode") for known in catalogs(NAME, engine.version))
+        yield ("--load-mode", "dio") if has_modes else ("--no-mmap",)
     if "metrics" not in settings:
         yield ("--metrics",)
     yield from arguments(settings)

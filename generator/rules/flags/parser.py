@@ -6,7 +6,7 @@ from generator.catalogs.engines import ENGINE_TRAITS
 from generator.catalogs.flag_files import catalog, catalogs, versions
 from generator.catalogs.flags import FlagCatalog, ResolvedFlag
 from generator.catalogs.replacements import Replacement
-from generator.catalogs.versions import place, release, version
+from generator.catalogs.versions import is_prerelease, version
 from generator.engines import ENGINES, handed_on
 from generator.records import record
 
@@ -79,9 +79,9 @@ def _canonical(owned: Mapping[str, str], known: FlagCatalog) -> Mapping[str, str
 def first_later(parser: Parser, holding: Sequence[str], gone: Replacement | None) -> str:
     """The first later version with a name; empty if the name is gone from this one instead."""
     text = parser.catalog.version
-    own, is_between = version(text), place(text) != release(text)
+    own = version(text)
     was_there = any(version(each) < own for each in holding)
-    # What is between two releases, such as 0.5.0-dev of llama.cpp, may be of any build.
-    if gone and (was_there or gone.gone == "earlier" or is_between):
+    # 0.5.0-dev of llama.cpp may be any build.
+    if gone and (was_there or gone.gone == "earlier" or is_prerelease(text)):
         return ""
     return next((each for each in holding if version(each) > own), "")

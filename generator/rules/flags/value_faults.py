@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from generator.catalogs.flags import ANY, Flag, ResolvedFlag
+from generator.catalogs.flags import ANY, Flag, FlagCatalog, ResolvedFlag
 from generator.catalogs.replacements import replacement
-from generator.catalogs.versions import version
 from generator.diagnostics import KeyPath, all_nearest, did_you_mean, listed, misspelt, replacements
 from generator.records import replace
-from generator.rules.flags.parser import Parser, of_other_versions, others
+from generator.rules.flags.parser import Parser, first_later, of_other_versions, others
 from generator.rules.registry import Fault, to_remove
 from generator.settings.values import Argument, whole
 from generator.sitefile.source import Plain
@@ -242,8 +241,8 @@ def _choice(
     whole = flag.many != "comma"
     proposals = replacements(place, filter(None, near)) if whole else ()
     owners = [other.title for other in others(parser.engine) if _has_parser(other, flag, item)]
-    later = _later(flag, item, parser)
-    if later:
+    holding = [v.version for v in of_other_versions(parser.catalog) if _takes(v, flag, item)]
+    if later := first_later(parser, holding, None):
         return "SG637", Fault(f"{message} yet: {later} has it", place, _one_of(known))
     if instead:
         help_text = instead.instead
@@ -260,14 +259,10 @@ def _choice(
     return "SG638", Fault(message, place, help_text, proposals=proposals)
 
 
-def _later(flag: Flag, item: str, parser: Parser) -> str:
-    """The first later release of the engine that takes a value, or nothing."""
-    own = version(parser.catalog.version)
-    for other in of_other_versions(parser.catalog):
-        found = other.find(flag.name) if version(other.version) > own else None
-        if found and item in (*found.flag.choices, *found.flag.known):
-            return other.version
-    return ""
+def _takes(known: FlagCatalog, flag: Flag, item: str) -> bool:
+    """Whether a release has a flag that takes a value."""
+    found = known.find(flag.name)
+    return found is not None and item in (*found.flag.choices, *found.flag.known)
 
 
 def _nearest(item: str, known: tuple[str, ...], flag: Flag) -> list[str]:
