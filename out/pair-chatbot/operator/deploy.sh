@@ -9,7 +9,7 @@
 #   operator/deploy.sh --check-engine [NODE...]  has the installed engines say whether they accept their settings, as
 #                                                lines of JSON for 'sparkgen check-engine'; changes nothing
 #   operator/deploy.sh --rehearse [NODE...]  has all ranks of each engine start at once with random weights and answer
-#                                            a request that no client sees; units are stopped first. Lines as above
+#                                            a request that no client sees; stop their units first. Lines as above
 # What people bring later, such as images, models and secrets, may be missing then.
 # sudo's password is asked for once, if a node needs one. If this is interrupted, the node at work
 # completes its change or takes it back.
