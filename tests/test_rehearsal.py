@@ -294,7 +294,9 @@ def test_interrupted(sent: signal.Signals, head: Node) -> None:
         out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3
     assert json.loads(out.splitlines()[-1])["why"] == "it was interrupted"
-    assert head.log()[-1] == f"rm --force {REHEARSAL}"
+    # A question that was asked as the signal came may be recorded late; nothing changes after that.
+    changes = [call for call in head.log() if not call.startswith("container inspect")]
+    assert changes[-1] == f"rm --force {REHEARSAL}"
 
 
 # The second one is refused while the first one runs, and the third cleans up after it.
